@@ -1,4 +1,4 @@
-// `npm run exact-hash [-- --steps N] [--microbatches N]`: the demo GPT trained by exact numerics on this processor, on every GPU in software
+// `npm run exact-hash [-- --steps N] [--microbatches N] [--gpus NAME,NAME]`: the demo GPT trained by exact numerics on this processor, on every GPU in software
 // and in every browser that is here. All must come to one hash.
 
 import { readFileSync } from "node:fs";
@@ -11,7 +11,11 @@ import { rootOfExactTraining } from "./exact-training.ts";
 import { bundle, serve } from "./serve.ts";
 
 const { values } = parseArgs({
-  options: { steps: { type: "string", default: "2" }, microbatches: { type: "string", default: "1" } },
+  options: {
+    steps: { type: "string", default: "2" },
+    microbatches: { type: "string", default: "1" },
+    gpus: { type: "string", default: "SwiftShader,lavapipe" },
+  },
 });
 const howMuch = { steps: Number(values.steps), microbatches: Number(values.microbatches) };
 const text = readFileSync(new URL("../../examples/gpt-demo.yaml", import.meta.url), "utf8");
@@ -29,7 +33,8 @@ function compare(where: string, root: string, took = ""): void {
 
 console.log(`${howMuch.steps} steps of gpt-demo.yaml, ${howMuch.microbatches} microbatches of four samples`);
 compare(`Node ${process.version}, WebAssembly`, expected, `${((user + system) / 1e6).toFixed(1)} CPU s`);
-for (const gpu of await softwareGpus()) {
+const asked = values.gpus.split(",");
+for (const gpu of (await softwareGpus()).filter(({ name }) => asked.includes(name))) {
   const given = [values.steps, values.microbatches];
   const { code, output } = await runOn(gpu, new URL("./exact-on-device.ts", import.meta.url), given);
   const last = output.trim().split("\n").at(-1) ?? "";

@@ -2,11 +2,11 @@
 // says exactly why.
 
 import type { Fleet, Pool } from "./fleet.ts";
-import { type FleetNode, mixedEngine, type Policy, type Requirements, trustLevel } from "./types.ts";
+import { type FleetNode, isMixable, mixedEngine, type Policy, type Requirements, trustLevel } from "./types.ts";
 
 /** The first that it names is the one in which it is fastest. */
 export function classOf(node: FleetNode, engine: string): string | undefined {
-  return node.numerics.find((one) => engine === mixedEngine || one.engine === engine)?.class;
+  return node.numerics.find((one) => (engine === mixedEngine ? isMixable(one.engine) : one.engine === engine))?.class;
 }
 
 /** Where classes are mixed a machine can take part in each of its own. */

@@ -3,7 +3,7 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import { Names } from "./names.ts";
-import { type FleetNode, type LinkSpeed, mixedEngine, trustLevel } from "./types.ts";
+import { type FleetNode, isMixable, type LinkSpeed, mixedEngine, trustLevel } from "./types.ts";
 
 export interface Pool {
   readonly name: string;
@@ -87,7 +87,7 @@ export class Fleet {
 
   /** Numerics classes that somebody computes in. */
   classes(engine: string): readonly string[] {
-    const engines = engine === mixedEngine ? [...this.#classes.keys()] : [engine];
+    const engines = engine === mixedEngine ? [...this.#classes.keys()].filter(isMixable) : [engine];
     return [...new Set(engines.flatMap((one) => [...(this.#classes.get(one)?.keys() ?? [])]))].sort();
   }
 

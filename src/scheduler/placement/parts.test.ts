@@ -53,6 +53,14 @@ describe("a workload in parts", () => {
     assert.deepEqual(Object.values(where).sort(), Object.values(all).sort());
   });
 
+  it("never computes by exact numerics, in which every machine is slower", () => {
+    const fleet = [machine("p", ["exact", "avx", "wasm"]), machine("tab", ["wasm", "exact"])];
+    assert.deepEqual(new Fleet(fleet).classes("mixed"), ["avx", "wasm"]);
+    const { where } = placed(fleet, lanes(2), mixed());
+    const all = { a0: "p avx", b0: "p avx", a1: "tab wasm", b1: "tab wasm" };
+    assert.deepEqual(Object.values(where).sort(), Object.values(all).sort());
+  });
+
   it("keeps to the class that is fixed for a part, on machines that are faster in another if need be, or waits", () => {
     const current = new Map<VNodeId, readonly PNodeId[]>(["a0", "b0"].map((id) => [id as VNodeId, ["p" as PNodeId]]));
     const fleet = [machine("p", ["avx"], { hosts: new Map([["w", 2]]) }), machine("arm", ["neon", "wasm"])];

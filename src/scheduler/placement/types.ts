@@ -35,6 +35,11 @@ export interface PlacementPlan {
 /** The engine of workloads whose parts compute in classes of their own, of whatever engine. */
 export const mixedEngine = "mixed";
 
+/** Whether such a part may compute by it. Exact numerics are one class for all machines, and slower than the portable ones that all of them have. */
+export function isMixable(engine: string): boolean {
+  return engine !== "exact";
+}
+
 export interface FleetNode {
   readonly id: PNodeId;
   readonly owner: string;
