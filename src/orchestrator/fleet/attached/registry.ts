@@ -22,6 +22,7 @@ import type { Members } from "./members.ts";
 import { Pulses } from "./pulses.ts";
 import { changedRecord, type RecordChange } from "./record-changes.ts";
 import { checkRoutes } from "./registration.ts";
+import { Restraint } from "./restraint.ts";
 import { Silence } from "./silence.ts";
 import type { Recorded, Standing, StandingEffect, StandingEvent } from "./standing.ts";
 import { step } from "./standing-step.ts";
@@ -131,9 +132,11 @@ export class Registry {
       this.#arrived(record, register, channel, call.caller.address),
     );
     const { pnode, nonce } = attachment;
+    const restraint = new Restraint(this.#context.world);
     try {
       for (;;) {
         const next = await messages.next();
+        if (!next.done) await restraint.before(next.value.event.case);
         if (next.done || this.#context.tasks.stopped || attachment.status === "closed") return;
         this.#receive(attachment, next.value);
       }
