@@ -1,6 +1,8 @@
 // What TLS 1.3 and keys cost of whole work: a step of T1 on two PNodes, and generation over two, by the CPU time of all processes,
 // beside the same program in plain text (plain/hook.ts). The two take turns, so that a busy machine disturbs them alike.
 
+import { setTimeout as sleep } from "node:timers/promises";
+import { outlookOf } from "../src/core/errors.ts";
 import { cpuMsOf, Lab, trained } from "./lab.ts";
 import { median } from "./side.ts";
 import { makeSpeaker, serveSpeaker, speakerSize, speakerTokens } from "./speaker.ts";
@@ -20,6 +22,8 @@ const checkpointEvery = 20;
 const promptTokens = 16;
 const answerTokens = 64;
 const answersPerTurn = 6;
+const attemptsMax = 60;
+const attemptMs = 5_000;
 
 async function inTurns(turns: number, log: (line: string) => void, one: (side: keyof Labs) => Promise<number>) {
   const measured: { plain: number; encrypted: number }[] = [];
@@ -65,11 +69,24 @@ async function generation(labs: Labs, turns: number, log: (line: string) => void
   };
   for (const side of ["plain", "encrypted"] as const) {
     await serveSpeaker(speaker, labs[side].client, 2);
-    await cpuMsPerToken(side);
+    await whenThere(() => cpuMsPerToken(side));
   }
   const measured = await inTurns(turns, log, cpuMsPerToken);
   const what = `a token of a decoder of ${speakerSize.blocks} blocks, one request at a time`;
   return { what, target: "<= 10 %", turns: measured };
+}
+
+/** On a busy machine a model that has just been placed may still load. */
+async function whenThere(ask: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await ask();
+      return;
+    } catch (thrown) {
+      if (attempt >= attemptsMax || outlookOf(thrown) !== "passing") throw thrown;
+      await sleep(attemptMs);
+    }
+  }
 }
 
 const works = { steps, generation };

@@ -12,7 +12,7 @@ import { problemsOf } from "../views/health.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
 import type { Utilisation } from "../views/utilisation.ts";
 import type { Views } from "../views/views.ts";
-import type { Bell } from "../views/watching.ts";
+import { Backlog, type Bell, backlogMax, Watchers } from "../views/watching.ts";
 import { page } from "./pages.ts";
 
 export interface FleetApiNeeds {
@@ -32,6 +32,7 @@ const frameVNodesMax = 5_000;
 
 export function fleetService(needs: FleetApiNeeds): ServedService {
   const { mirror, world, tasks, events } = needs.context;
+  const watchers = new Watchers();
   return service(FleetService, {
     listPNodes: async (request) => {
       const { items, nextPageToken } = page(mirror.under(prefix.pnodes), (one) => one.id, request);
@@ -55,13 +56,12 @@ export function fleetService(needs: FleetApiNeeds): ServedService {
     }),
     watchFleet: async function* ({ framesPerSecond }, call) {
       const rate = Math.min(framesPerSecond || framesPerSecondDefault, framesPerSecondMax);
-      const newEvents: LoggedEvent[] = events.list({ limit: 100 });
-      const newMetrics: (MetricPoint & { session: string })[] = [];
+      const newEvents = new Backlog<LoggedEvent>(backlogMax.events, events.list({ limit: 100 }));
+      const newMetrics = new Backlog<MetricPoint & { session: string }>(backlogMax.metrics);
       const forget = [
-        events.subscribe((event) => void newEvents.push(event)),
-        needs.metrics.subscribe(
-          (session, points) => void newMetrics.push(...points.map((point) => ({ ...point, session }))),
-        ),
+        watchers.enter(call.caller.address),
+        events.subscribe((event) => newEvents.add([event])),
+        needs.metrics.subscribe((session, points) => newMetrics.add(points.map((point) => ({ ...point, session })))),
       ];
       try {
         while (!call.signal.aborted && !tasks.stopped) {
@@ -75,8 +75,8 @@ export function fleetService(needs: FleetApiNeeds): ServedService {
               .filter((session) => session.status !== "done")
               .flatMap((session) => session.vnodes.flatMap((vnode) => needs.views.vnode(session, vnode)))
               .slice(0, frameVNodesMax),
-            events: newEvents.splice(0).map(eventView),
-            metrics: newMetrics.splice(0).map(metricView),
+            events: newEvents.take().map(eventView),
+            metrics: newMetrics.take().map(metricView),
           };
           await needs.bell.wait(world.timers, 1000 / rate, call.signal, tasks.signal);
           await pause(needs.context, 1000 / rate, call.signal);

@@ -5,7 +5,7 @@ import { canonicalJson } from "../../core/hash.ts";
 import { parseId, type SessionId } from "../../core/ids.ts";
 import { isFirstLane } from "../../network/lanes.ts";
 import { SessionService, StateChoice } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import { type ServedService, service } from "../../protocol/network.ts";
+import { type CallContext, type ServedService, service } from "../../protocol/network.ts";
 import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
@@ -22,7 +22,7 @@ import { lineToGive } from "../trust/finality.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
 import type { Views } from "../views/views.ts";
-import type { Bell } from "../views/watching.ts";
+import { Backlog, type Bell, backlogMax, Watchers } from "../views/watching.ts";
 import type { Controller } from "../workloads/controller.ts";
 import { eventView, metricView, pause } from "./fleet.ts";
 import { page, pageByPosition } from "./pages.ts";
@@ -45,6 +45,7 @@ const downloadLifetimeMs = 60 * 60_000;
 export function sessionService(needs: SessionApiNeeds): ServedService {
   const { mirror } = needs.context;
   const view = (record: SessionRecord) => ({ session: needs.views.session(record) });
+  const watchers = new Watchers();
   return service(SessionService, {
     createSession: async ({ settings, idempotencyKey, start }, { caller }) => {
       if (!settings) fail("invalid_argument", "the session needs settings: network, dataset and steps at least");
@@ -80,7 +81,7 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
       await deleteSession(needs, parseId<SessionId>(id, "the session"));
       return {};
     },
-    watchSession: ({ id }, call) => watch(needs, id, call.signal),
+    watchSession: ({ id }, call) => watch(needs, watchers, id, call),
     listMetrics: async (request) => {
       const session = await findSession(needs.context, request.session);
       const points = await needs.metrics.all(session.id, request.names, Number(request.fromStep));
@@ -135,20 +136,21 @@ async function grantedState({ context }: SessionApiNeeds, session: SessionRecord
   return { vnode, hash: state.hash, bytes: BigInt(state.bytes), url: grant.url, headers: { ...grant.headers } };
 }
 
-async function* watch(needs: SessionApiNeeds, id: string, signal: AbortSignal) {
+async function* watch(needs: SessionApiNeeds, watchers: Watchers, id: string, { signal, caller }: CallContext) {
   const { mirror, world, tasks, events } = needs.context;
   const first = await findSession(needs.context, id);
-  const newEvents: LoggedEvent[] = events.list({ session: first.id, limit: 50 });
-  const newMetrics: MetricPoint[] = [...needs.metrics.recent(first.id)];
+  const newEvents = new Backlog<LoggedEvent>(backlogMax.events, events.list({ session: first.id, limit: 50 }));
+  const newMetrics = new Backlog<MetricPoint>(backlogMax.metrics, needs.metrics.recent(first.id));
   const forget = [
-    events.subscribe((event) => void (event.session === first.id && newEvents.push(event))),
-    needs.metrics.subscribe((session, points) => void (session === first.id && newMetrics.push(...points))),
+    watchers.enter(caller.address),
+    events.subscribe((event) => event.session === first.id && newEvents.add([event])),
+    needs.metrics.subscribe((session, points) => session === first.id && newMetrics.add(points)),
   ];
   try {
     while (!signal.aborted && !tasks.stopped) {
       const record = mirror.get(key.session(first.id));
       const session = needs.views.session(record ?? { ...first, status: "deleted" });
-      yield { session, metrics: newMetrics.splice(0).map(metricView), events: newEvents.splice(0).map(eventView) };
+      yield { session, metrics: newMetrics.take().map(metricView), events: newEvents.take().map(eventView) };
       if (!record || record.status === "done" || record.status === "failed" || record.status === "deleted") return;
       await pause(needs.context, watchFrameMs, signal);
       await needs.bell.wait(world.timers, watchIdleMs, signal, tasks.signal);
