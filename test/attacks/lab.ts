@@ -107,7 +107,8 @@ export class Lab {
   }
 
   call<M extends UnaryMethod>(network: Network, method: M, request: RequestInit<M>) {
-    return network.call(this.address, method, request, { timeoutMs: 20_000 });
+    // However busy the machine is: what is tried here is never how fast something comes.
+    return network.call(this.address, method, request, { timeoutMs: 180_000 });
   }
 
   async #lend(): Promise<void> {

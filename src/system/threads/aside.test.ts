@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { asideHere, runAside } from "../../core/aside.ts";
 import { compileText } from "../../network/compile.ts";
 import { compileAside } from "../../network/works.ts";
-import { counting, endless, hungry, inPieces, refusing } from "./aside.testing.ts";
+import { counting, endless, hungry, inPieces, refusing, waiting } from "./aside.testing.ts";
 import { openAside } from "./aside.ts";
 
 const aside = openAside();
@@ -32,6 +33,14 @@ test("a work without end is killed at its deadline, others go on meanwhile, and 
   assert.ok((await turnsDuring(work)) > 20);
   await assert.rejects(work, { code: "invalid_argument", message: "reading the test took longer than 0.2 s" });
   assert.equal((await next).calls, 1);
+});
+
+test("a work that hardly gets a processor is waited for longer, and not for ever", {
+  skip: typeof Worker.prototype.cpuUsage !== "function" && "this Node does not tell what a thread has used",
+}, async () => {
+  assert.deepEqual(await aside.run(waiting, 600), ["done"]);
+  const forEver = aside.run(waiting, 600_000);
+  await assert.rejects(forEver, { code: "unavailable", message: "this machine is too busy to read the test" });
 });
 
 test("a work that takes too much memory fails alone", async () => {

@@ -25,6 +25,18 @@ export const endless: Work<string, never> = {
   },
 };
 
+/** Waits so long in small pieces, as a thread does that gets little of a processor. */
+export const waiting: Work<number, string> = {
+  ...common,
+  name: "waiting",
+  deadlineMs: 200,
+  run: (milliseconds) => {
+    const never = new Int32Array(new SharedArrayBuffer(4));
+    for (const startMs = performance.now(); performance.now() - startMs < milliseconds; ) Atomics.wait(never, 0, 0, 5);
+    return ["done"];
+  },
+};
+
 export const hungry: Work<string, number> = {
   ...common,
   name: "hungry",
