@@ -26,6 +26,8 @@ export type TimedFault =
   | { readonly kind: "line lost"; readonly choice: number; readonly durationMs: number }
   /** A PNode reaches its peers but no orchestrator: it works on while its VNodes are given to others. */
   | { readonly kind: "cut off"; readonly host: Target; readonly from: readonly string[]; readonly durationMs: number }
+  /** Nothing that orchestrators say by themselves gets to a PNode, until it connects anew; they hear it, and answer its calls. */
+  | { readonly kind: "told nothing"; readonly host: Target; readonly by: readonly string[] }
   /** An orchestrator hears no hints about some records and tells its PNodes what it knew before. */
   | { readonly kind: "deaf"; readonly host: string; readonly prefix: string; readonly durationMs: number }
   /** All orchestrators crash at once, and come back with the store as they left it; or only when the crews have finished. */

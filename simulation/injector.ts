@@ -25,6 +25,8 @@ export interface Injection {
   readonly line: () => readonly { readonly hash: Sha256; readonly owner: string }[];
   /** Asks a PNode to leave in good order; it ends by itself. */
   readonly leave: (host: string) => void;
+  /** What others say on streams that a host has open to them now does not get there. */
+  readonly silence?: (host: string, by: readonly string[]) => void;
   /** Of sessions that go on without orchestrators; absent where there are none. */
   readonly crews?: Crews;
 }
@@ -109,6 +111,10 @@ class Injector {
         break;
       case "cut off":
         this.#partition([fault.host], fault.from, false, fault.durationMs);
+        break;
+      case "told nothing":
+        this.#note("told nothing", fault.host, "");
+        this.#to.silence?.(fault.host, fault.by);
         break;
       case "deaf":
         this.#deafen(fault.host, fault.prefix, fault.durationMs);

@@ -262,6 +262,7 @@ export class NetworkRun {
       checkpoints: () => this.#damageable(),
       line: () => this.#loseableLine(),
       leave: (name) => void running.get(name)?.leave(),
+      silence: (name, by) => fabric.silence(name, by),
       crews: this.#crews,
     });
   }

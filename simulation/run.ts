@@ -13,6 +13,7 @@ import { mutants } from "./mutants.ts";
 import { NetworkRun, type RunOptions } from "./network-run.ts";
 import type { SeedReport } from "./report.ts";
 import { hasRouters, withRouters } from "./routers.ts";
+import { toldNothingWorld } from "./told-nothing-world.ts";
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
   if (options.mutant !== undefined && mutants[options.mutant]?.eras) return brokenEraWorld(seed, options);
@@ -33,6 +34,7 @@ export function settingsOf(seed: number, options: RunOptions = {}): RunSettings 
     isByzantine,
     isAnswering,
     hasLanes,
+    isToldNothing: mutant?.toldNothing ?? false,
     isAutonomous: options.autonomy ?? mutant?.autonomy ?? false,
     lies: mutant?.behaviour && {
       behaviour: mutant.behaviour,
@@ -55,11 +57,13 @@ interface Kind {
   readonly isAnswering: boolean;
   readonly isAutonomous: boolean;
   readonly hasLanes: boolean;
+  readonly isToldNothing: boolean;
   readonly lies: CertainLies | undefined;
 }
 
 function drawn(seed: number, kind: Kind): RunSettings {
-  const { crew, isByzantine, isAnswering, isAutonomous, hasLanes, lies } = kind;
+  const { crew, isByzantine, isAnswering, isAutonomous, hasLanes, isToldNothing, lies } = kind;
+  if (isToldNothing) return toldNothingWorld(seed);
   if (crew !== undefined) return crewWorld(seed, crew);
   if (isAnswering) return drawAnswers(seed, lies?.behaviour);
   if (isByzantine) return drawByzantine(seed, lies, hasLanes);

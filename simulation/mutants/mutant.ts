@@ -41,6 +41,8 @@ export interface Mutant {
   readonly elastic?: boolean;
   /** Its fault shows in worlds in which this happens to a crew. */
   readonly crew?: CrewAim;
+  /** Its fault shows where a PNode does not hear that it has to give VNodes away. */
+  readonly toldNothing?: boolean;
   /** Its fault shows where machines are behind routers. */
   readonly routers?: boolean;
   /** Its fault shows where some machines lie. */

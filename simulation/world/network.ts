@@ -110,6 +110,12 @@ export class Fabric {
     return this.hidden.has(host.name) && host.name !== from.name;
   }
 
+  /** What the others say on streams that `host` has open to them now does not get there; what it says does. */
+  silence(host: string, by: readonly string[]): void {
+    for (const { client, server } of this.streams)
+      if (client.host.name === host && by.includes(server.host.name)) server.lane.hang();
+  }
+
   #crashed(host: Host, silent: boolean): void {
     for (const [address, listener] of this.listeners) if (listener.host === host) this.listeners.delete(address);
     // After a silent crash peers learn only from what they fail to send.
