@@ -88,7 +88,10 @@ export function noFaults(seed: number): FaultPlan {
 }
 
 /** Share of the seeds that use a kind. */
-const timedShares: Record<Exclude<FaultKind, "cut" | AimedKind | AutonomyKind | RouterKind>, number> = {
+const timedShares: Record<
+  Exclude<FaultKind, "cut" | "told nothing" | AimedKind | AutonomyKind | RouterKind>,
+  number
+> = {
   crash: 0.9,
   leave: 0.3,
   pause: 0.5,
