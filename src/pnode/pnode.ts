@@ -204,7 +204,7 @@ class HostingNode implements PNode {
       spill: dependencies.spill,
       room,
       openProcess: dependencies.openProcess ?? openProcess,
-      openSession: (session) => workshop.openSession(session),
+      openSession: (session, computes) => workshop.openSession(session, computes),
       onWork: dependencies.onWork,
       signing: dependencies.signing,
       hashOf: dependencies.hashOf ?? hashOfContent,
@@ -240,7 +240,7 @@ class HostingNode implements PNode {
     this.#auditor = new Auditor({
       ...{ world, tasks, timings, orchestrators, blobs: this.#blobs, room, signal, signing: dependencies.signing },
       openProcess: dependencies.openProcess ?? openProcess,
-      openSession: (session) => workshop.openSession(session),
+      openSession: (session) => workshop.openSession(session, true),
       snapshot: (image) => workshop.snapshot(image),
     });
     this.#servings = new Servings({

@@ -1,13 +1,13 @@
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
-import { asideHere } from "../core/aside.ts";
+import { asideHere, type Work } from "../core/aside.ts";
 import { bits } from "../core/bits.ts";
 import { DcnrError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import { silentLog, type World } from "../core/world.ts";
 import { type Manifest, manifestText } from "../data/manifest.ts";
-import type { Engine, Program } from "../engine/engine.ts";
+import type { Engine, EngineKind, Executor, Program } from "../engine/engine.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { arrayDevice, arrayDeviceEngine } from "../engine/webgpu/array-device.testing.ts";
@@ -66,7 +66,8 @@ type Machine = Pick<SessionContextOptions, "executorFor" | "rounding">;
 async function open(
   told: Partial<Told>,
   ownBits = bits,
-  machine: Partial<Machine & Pick<SessionContextOptions, "blobs">> = {},
+  machine: Partial<Machine & Pick<SessionContextOptions, "blobs" | "aside">> = {},
+  computes = false,
 ): Promise<SessionContext> {
   const { session, definition, identity, checkpointEvery } = { ...truth, ...told };
   const network = new MemoryNetwork();
@@ -76,27 +77,30 @@ async function open(
   const clock = { wallMs: () => 0, monotonicMs: () => 0 };
   const chance = { uniform: () => 0.5, bytes: (count: number) => new Uint8Array(count) };
   const world: World = { clock, chance, timers: { after: () => () => {} }, log: silentLog };
-  return SessionContext.open({
-    session,
-    bits: ownBits,
-    check: checkSession,
-    describe: (id) =>
-      new Orchestrators(network, world, timingsDefault, ["o1"]).call(
-        PNodeService.method.describeSession,
-        { session: id },
-        new AbortController().signal,
-      ),
-    blobs: {} as BlobClient,
-    engineOf: () => "reference",
-    executorFor: async () => openInlineExecutor(openReferenceEngine()),
-    rounding: { classOf: () => undefined, onOther: () => {} },
-    ...machine,
-    shardBytesMax: 1 << 20,
-    clock,
-    aside: asideHere,
-    onDataWait: () => {},
-    signal: new AbortController().signal,
-  });
+  return SessionContext.open(
+    {
+      session,
+      bits: ownBits,
+      check: checkSession,
+      describe: (id) =>
+        new Orchestrators(network, world, timingsDefault, ["o1"]).call(
+          PNodeService.method.describeSession,
+          { session: id },
+          new AbortController().signal,
+        ),
+      blobs: {} as BlobClient,
+      engineOf: () => "reference",
+      executorFor: async () => openInlineExecutor(openReferenceEngine()),
+      rounding: { classOf: () => undefined, onOther: () => {} },
+      shardBytesMax: 1 << 20,
+      clock,
+      aside: asideHere,
+      onDataWait: () => {},
+      signal: new AbortController().signal,
+      ...machine,
+    },
+    computes,
+  );
 }
 
 test("a PNode works for a session whose settings and definition are what its id says", async () => {
@@ -105,6 +109,28 @@ test("a PNode works for a session whose settings and definition are what its id 
   assert.equal(schedule.checkpointEvery, 3);
   assert.equal(plan.name, "small");
   assert.equal(samples, 2);
+});
+
+test("workers start while the definition is compiled, where VNodes are to be computed, and not before it is known to be the session's", async () => {
+  const asked: string[] = [];
+  const machine = {
+    executorFor: async (engine: EngineKind): Promise<Executor> => {
+      asked.push(engine);
+      throw new Error("this machine has no such engine");
+    },
+    aside: {
+      run: <Input, Piece>(work: Work<Input, Piece>, input: Input): Promise<Piece[]> => {
+        asked.push(work.name);
+        return asideHere.run(work, input);
+      },
+    },
+  };
+  await open({}, bits, machine, true);
+  assert.deepEqual(asked.splice(0), [identity.numerics, "compiling"]);
+  await open({}, bits, machine);
+  assert.deepEqual(asked.splice(0), ["compiling"], "whoever only wants to know the session needs none");
+  await assert.rejects(open({ definition: `${definition}\n` }, bits, machine, true), /does not have the hash/);
+  assert.deepEqual(asked, []);
 });
 
 test("settings that do not hash to the session's id are refused, whatever differs in them", async () => {

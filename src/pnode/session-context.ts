@@ -85,13 +85,16 @@ export class SessionContext {
     this.schedule = restAfter === undefined ? counts : { ...counts, restAfter };
   }
 
-  static async open(options: SessionContextOptions): Promise<SessionContext> {
+  /** `computes`: VNodes will be computed here, so the workers start while the definition is compiled: each takes half a second of CPU. */
+  static async open(options: SessionContextOptions, computes = false): Promise<SessionContext> {
     const { session } = options;
     const described = await options.describe(session);
     const training = trainingOf(described, session);
     const { identity } = training;
     const { definition } = described;
     options.check({ session, identity, definition }, options.bits);
+    // Whoever computes asks again, and hears what is wrong. Where each lane has its class, the VNode's says which engine.
+    if (computes && identity.numerics !== "mixed") options.executorFor(identity.numerics).catch(() => {});
     const plan = await compileAside(options.aside, definition);
     return new SessionContext(options, definition, plan, training);
   }

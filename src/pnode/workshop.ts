@@ -45,9 +45,10 @@ export class Workshop {
     this.#parts = parts;
   }
 
-  openSession(session: SessionId): Promise<SessionContext> {
+  /** `computes`: and its VNodes will be computed here. */
+  openSession(session: SessionId, computes: boolean): Promise<SessionContext> {
     const { options, machine, bounds, blobs, aside, describe, signal, classOf } = this.#parts;
-    return SessionContext.open({
+    const own: SessionContextOptions = {
       ...{ session, blobs, aside, describe, signal },
       check: machine.checkSession ?? checkSession,
       bits: options.bits ?? bits,
@@ -59,7 +60,8 @@ export class Workshop {
       onDataWait: (waitedMs) => {
         this.dataWaitMs += waitedMs;
       },
-    });
+    };
+    return SessionContext.open(own, computes);
   }
 
   #engineOf(numericsClass: string): EngineKind {

@@ -13,6 +13,7 @@ import { shortClass } from "../../engine/fingerprint.ts";
 import type { WorkerFiles } from "../../engine/pool/messages.ts";
 import { SharePace } from "../../engine/pool/pace.ts";
 import type { ExecutorOptions } from "../../engine/pool/pool.ts";
+import { compiling } from "../../network/works.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
 import { type PNode, startPNode } from "../../pnode/pnode.ts";
 import type { Network } from "../../protocol/network.ts";
@@ -127,7 +128,10 @@ export async function startRealPNode(
   let whenLost: (reason: string) => void = () => {};
   let whenOther: (tried: string, engine: EngineKind) => void = () => {};
   const onLost = (reason: string) => whenLost(reason);
+  const aside = openAside();
   const executorFor = (kind: EngineKind): Promise<Executor> => {
+    // Whoever computes may have to take over what others do: that waits for the thread that compiles, whose start is half a second of CPU.
+    if (executors.size === 0) void aside.keepReady(compiling);
     const chosen = kind === "exact" && lent.exact ? "exact-webgpu" : kind;
     const open =
       executors.get(kind) ??
@@ -139,7 +143,6 @@ export async function startRealPNode(
   const measured = await measuring.atOnce(toldMeasured(process.env, hardware));
   const passedMsAgo = await new Examinations(machine.directory).passedMsAgo(world.clock.wallMs());
   const startedMs = world.clock.monotonicMs();
-  const aside = openAside();
   const gpus = watchGpus(hardware.gpus.length, world);
   monitoring.watchGpus(() => gpus.now.map((reading, i) => ({ ...reading, model: hardware.gpus[i]?.model ?? "" })));
   const pnode = await startPNode(

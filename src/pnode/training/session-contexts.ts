@@ -4,18 +4,19 @@ import type { SessionId } from "../../core/ids.ts";
 import type { SessionContext } from "../session-context.ts";
 
 export class SessionContexts {
-  readonly #open: (session: SessionId) => Promise<SessionContext>;
+  readonly #open: (session: SessionId, computes: boolean) => Promise<SessionContext>;
   readonly #known = new Map<SessionId, Promise<SessionContext>>();
   readonly #opened = new Map<SessionId, SessionContext>();
 
-  constructor(open: (session: SessionId) => Promise<SessionContext>) {
+  /** `computes`: whoever asks first is going to compute. */
+  constructor(open: (session: SessionId, computes: boolean) => Promise<SessionContext>) {
     this.#open = open;
   }
 
-  get(session: SessionId): Promise<SessionContext> {
+  get(session: SessionId, computes = false): Promise<SessionContext> {
     const known = this.#known.get(session);
     if (known !== undefined) return known;
-    const opening = this.#open(session);
+    const opening = this.#open(session, computes);
     this.#known.set(session, opening);
     opening.then(
       (context) => {

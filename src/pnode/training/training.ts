@@ -53,7 +53,8 @@ export interface TrainingOptions {
   readonly spill: SpillStorage | undefined;
   readonly room: Room;
   readonly openProcess: OpenProcess;
-  readonly openSession: (session: SessionId) => Promise<SessionContext>;
+  /** `computes`: VNodes of it will be computed here. */
+  readonly openSession: (session: SessionId, computes: boolean) => Promise<SessionContext>;
   readonly onWork: ((work: PerformedWork) => void) | undefined;
   readonly signing: Signing | undefined;
   readonly hashOf: ContentHash;
@@ -89,7 +90,7 @@ export class Training {
     });
     const contexts = new SessionContexts(options.openSession);
     this.#contexts = contexts;
-    const session = (id: SessionId) => contexts.get(id);
+    const session = (id: SessionId) => contexts.get(id, true);
     this.#locker = new Locker(options);
     this.#opener = new LifeOpener({
       ...{ session, blobs, openProcess, signing, snapshotBytesMax: bounds.snapshotBytesMax },
