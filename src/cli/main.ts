@@ -14,6 +14,8 @@ import { dataFolder } from "./machine/directories.ts";
 import { openOutput } from "./shown/output.ts";
 import { unknownCommand } from "./unknown-command.ts";
 
+/** As its user has it: what is set below for threads and children is no setting of theirs. */
+const environment = { ...process.env };
 // Must be set before any worker loads the runtime, which otherwise calls home.
 process.env["ORT_DISABLE_TELEMETRY"] = "1";
 setAdditionsFolder(join(dataFolder(process.env), "additions"));
@@ -43,7 +45,7 @@ async function main(words: string[]): Promise<number> {
     return 2;
   }
   const { command } = await found.entry.load();
-  const settings = await openSettings(process.env);
+  const settings = await openSettings(environment);
   const parsed = parseCommandLine(found.rest, command, `dcnr ${found.entry.words}`, settings);
   if (parsed.flags.is("help")) {
     showCommand(out, found.entry, command);

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { Client } from "../../client/client.ts";
+import { DcnrError, hasCode, messageOf } from "../../core/errors.ts";
 import { KeyBook } from "../../protocol/identity/key-book.ts";
 import { isLoopback, parseAddress } from "../../protocol/routes/address.ts";
 import { realWorld } from "../../system/world.ts";
@@ -65,8 +66,18 @@ export async function withClient<T>(context: CommandContext, use: (client: Clien
   const client = new Client(address, { fetch, keys, ...(apiKey && { apiKey }), ...(identity && { identity }) });
   try {
     return await use(client);
+  } catch (error) {
+    throw withRemedy(error, address);
   } finally {
     await remembering;
     await client.close();
   }
+}
+
+/** Nobody at the address that is asked where none was named: most likely nothing runs here yet. */
+export function withRemedy(error: unknown, address: string): unknown {
+  if (address !== orchestratorDefault || !hasCode(error, "unavailable")) return error;
+  return new DcnrError("unavailable", `${messageOf(error)}. dcnr up starts a network on this machine`, {
+    cause: error,
+  });
 }
