@@ -10,7 +10,10 @@ import { LocalNetwork } from "../../src/cli/machine/local-network.ts";
 import { openOutput } from "../../src/cli/shown/output.ts";
 import { Client } from "../../src/client/client.ts";
 import { hasCode } from "../../src/core/errors.ts";
+import { elementCount } from "../../src/core/tensor.ts";
 import { importGguf } from "../../src/models/gguf/import.ts";
+import { compileText } from "../../src/network/compile.ts";
+import type { Plan } from "../../src/network/plan.ts";
 import { cpuMsOf, pause } from "../lab.ts";
 import { median } from "../side.ts";
 import { fileOf } from "./decode.ts";
@@ -30,8 +33,9 @@ export interface Served {
   readonly cpuMs: number;
   /** Tokens/s of so many requests at once. */
   readonly together: ReadonlyMap<number, number>;
-  /** Of each PNode beyond what it had before, in MB. */
+  /** Of each PNode beyond what it had before, in MB, and the weights that it hosts in their format. */
   readonly residentMb: readonly number[];
+  readonly shareMb: readonly number[];
 }
 
 const prompt = Array.from({ length: 16 }, (_, i) => (i * 7919 + 13) % 31_000);
@@ -86,6 +90,7 @@ export async function serveOver(
       cpuMs: median(one.map((each) => each.cpuMs)),
       together,
       residentMb: pnodes.map((pid, i) => residentMb(pid) - (idle[i] as number)),
+      shareMb: await sharesMb(client, network, compileText(model.definition), format),
     };
   } finally {
     await client.close();
@@ -110,9 +115,27 @@ function residentMb(pid: number): number {
   return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) / 1024;
 }
 
-/** The weights in a format, with 4 bytes for each scale of a block of 32; the tied matrix once. */
+/** What each PNode hosts. A matrix that two VNodes share counts once on each machine that needs it. */
+async function sharesMb(client: Client, network: LocalNetwork, plan: Plan, format: GgufFormat): Promise<number[]> {
+  const hosts = new Map((await client.fleet.vnodes()).map(({ id, pnode }) => [id, pnode]));
+  return network.pnodes.map(({ id }) => {
+    const own = plan.vnodes.filter((vnode) => hosts.get(vnode.id) === id);
+    const matrices = own.flatMap((vnode) => [
+      ...vnode.parameters.map(({ name, shape }) => [name, shape] as const),
+      ...plan.edges.flatMap(({ kind, to, fromPort, shape }) =>
+        kind === "tie" && to === vnode.id ? [[fromPort, shape] as const] : [],
+      ),
+    ]);
+    const elements = [...new Map(matrices).values()].reduce((sum, shape) => sum + elementCount(shape), 0);
+    return (elements * bytesOf[format]) / 2 ** 20;
+  });
+}
+
+/** With 4 bytes for each scale of a block of 32. */
+const bytesOf = { float32: 4, "8bit": 1 + 4 / 32, "4bit": 0.5 + 4 / 32 };
+
+/** All weights in a format; the tied matrix once. */
 export function weightsMb(format: GgufFormat): number {
-  const bytesOf = { float32: 4, "8bit": 1 + 4 / 32, "4bit": 0.5 + 4 / 32 };
   return (parametersOf(llama100) * bytesOf[format]) / 2 ** 20;
 }
 
@@ -122,15 +145,15 @@ export function networkTable(
   found: readonly { readonly format: GgufFormat; readonly served: readonly Served[] }[],
 ): string {
   const rows = found.flatMap(({ format, served }) =>
-    served.map(({ spread, tokensPerSecond, cpuMs, together, residentMb: mb }) => {
+    served.map(({ spread, tokensPerSecond, cpuMs, together, residentMb: mb, shareMb }) => {
       const first = served.find((one) => one.spread === 1)?.tokensPerSecond;
       const crowds = Array.from(together, ([crowd, rate]) => `${crowd}: ${round(rate)}`).join(", ");
-      const share = mb.map((each) => round(each / (weightsMb(format) / spread), 2)).join(", ");
+      const share = mb.map((each, i) => round(each / (shareMb[i] as number), 2)).join(", ");
       return `| ${format} | ${spread} | ${round(tokensPerSecond)} | ${spread === 1 || first === undefined ? "" : round(tokensPerSecond / first, 2)} | ${round(cpuMs)} | ${crowds} | ${mb.map((each) => round(each, 0)).join(", ")} | ${share} |`;
     }),
   );
   return [
-    `The same model served by PNodes with one worker each, as processes of one machine. Memory: what a PNode holds (PSS) beyond what it had before it served; its share is that of the weights in their format (${(["float32", "8bit", "4bit"] as const).map((format) => `${format} ${round(weightsMb(format), 0)} MB`).join(", ")}), without caches.`,
+    `The same model served by PNodes with one worker each, as processes of one machine. Memory: what a PNode holds (PSS) beyond what it had before it served; its share is the weights that it hosts in their format, of a matrix that is tied once on each machine that needs it (all: ${(["float32", "8bit", "4bit"] as const).map((format) => `${format} ${round(weightsMb(format), 0)} MB`).join(", ")}), without caches.`,
     "",
     "| weights | PNodes | tokens/s, one answer | of one PNode's (>= 0.92) | CPU ms a token | tokens/s, so many answers at once | MB | times its share (<= 1.3 with caches) |",
     "|---|---|---|---|---|---|---|---|",

@@ -1,4 +1,5 @@
-// `npm run bench -- serving [decode|network] [float32|8bit|4bit ..] [ROUNDS]`: answers beside llama.cpp, over PNodes, several at once, and memory.
+// `npm run bench -- serving [decode|network|latency] [float32|8bit|4bit ..] [ROUNDS]`: answers beside llama.cpp, over PNodes, several at once, and memory; and over
+// machines that are far from each other, in virtual time.
 
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -6,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Compared, compareDecoding, decodeTable, fileOf, formats } from "./decode.ts";
 import { llama100, writeLlama } from "./gguf.ts";
+import { latencyTable } from "./latency.ts";
 import { networkTable, type Served, serveOver } from "./network.ts";
 
 const crowds = [8, 32];
@@ -14,7 +16,7 @@ export async function servingReport(args: readonly string[], log: (line: string)
   const rounds = Number(args.find((arg) => /^\d+$/.test(arg)) ?? 3);
   const chosen = formats.filter((format) => args.includes(format));
   const wanted = chosen.length > 0 ? chosen : formats;
-  const parts = ["decode", "network"].filter((part) => args.includes(part));
+  const parts = ["decode", "network", "latency"].filter((part) => args.includes(part));
   const isWanted = (part: string) => parts.length === 0 || parts.includes(part);
   // Files of 600 MB together can be kept for the next run.
   const kept = process.env["DCNR_BENCH_MODELS"];
@@ -37,6 +39,7 @@ export async function servingReport(args: readonly string[], log: (line: string)
       }
       tables.push(networkTable(found));
     }
+    if (isWanted("latency")) tables.push(await latencyTable(log));
     return tables.join("\n\n");
   } finally {
     if (kept === undefined) await rm(folder, { recursive: true, force: true });

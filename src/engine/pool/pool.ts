@@ -64,6 +64,8 @@ class PooledBackend implements Backend {
   /** Calls of stages begin in their order, also after a rest. */
   #stageTurn: Promise<void> = Promise.resolve();
   #collecting = false;
+  /** Units were loaded, and none of them has run since. */
+  #hasLoaded = false;
   #kernels: KernelRunner | undefined;
   #lost: string | undefined;
   #numerics: Promise<string> | undefined;
@@ -116,7 +118,10 @@ class PooledBackend implements Backend {
     const { stage } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
       seat.whenIdle({ job: { kind: "stage", call }, priority: 0, resolve, reject });
     });
-    if (call.kind === "load") this.#freed.expectRest();
+    if (call.kind === "load") {
+      this.#freed.expectRest();
+      this.#hasLoaded = true;
+    } else if (call.kind === "run" && this.#hasLoaded) this.#collectRest();
     return stage ?? {};
   }
 
@@ -199,9 +204,19 @@ class PooledBackend implements Backend {
     this.#collecting = true;
     queueMicrotask(() => {
       this.#collecting = false;
-      for (const seat of this.#seats) seat.collect();
-      this.#platform.collectGarbage();
+      this.#collect();
     });
+  }
+
+  /** Whoever loads the last unit still knows its weights when they are freed; by the time of the first pass nobody does. */
+  #collectRest(): void {
+    this.#hasLoaded = false;
+    this.#collect();
+  }
+
+  #collect(): void {
+    for (const seat of this.#seats) seat.collect();
+    this.#platform.collectGarbage();
   }
 
   numericsClass(): Promise<string> {

@@ -10,7 +10,7 @@ import { answerName, type RecordedRow } from "./answer-rows.ts";
 import { Acceptance } from "./drafts.ts";
 import { Pace } from "./pace.ts";
 import { type Pass, rowsMax } from "./pass.ts";
-import { type Active, nextPieces, type Piece, tokensOf, type Ways } from "./pieces.ts";
+import { type Active, isNextToken, nextPieces, type Piece, tokensOf, type Ways } from "./pieces.ts";
 import { Pool, type Pooling } from "./pooling.ts";
 import { Prefixes } from "./prefixes.ts";
 import { type HeadRows, rowsAt, takeStates, takeTokens } from "./taking.ts";
@@ -61,6 +61,8 @@ const resetPauseMsMax = 800;
 interface InFlight {
   readonly pieces: readonly Piece[];
   readonly sentMs: number;
+  /** No other was under way when it was sent, and no prompt is read by it. */
+  readonly isAlone: boolean;
 }
 
 /** Of the metrics of a served model. */
@@ -97,8 +99,8 @@ export class Conductor {
   constructor(options: ConductorOptions) {
     this.#options = options;
     const { context, stageMs, without } = options;
-    const guesses = ({ acceptance }: Active) =>
-      without?.includes("drafts") ? 0 : this.#pace.drafts(acceptance.rate, stageMs());
+    const guesses = ({ acceptance }: Active, together: number) =>
+      without?.includes("drafts") ? 0 : this.#pace.drafts(acceptance.rate, stageMs(), together);
     this.#ways = { context, guesses, shared: (request, tokens) => this.#sharedWith(request, tokens) };
   }
 
@@ -214,6 +216,8 @@ export class Conductor {
         if (this.#active.size === 0 && this.#dropped.length > 0) this.#sayFarewell();
         return;
       }
+      // What it measures is worth that others wait for it once in a while; prompts never do.
+      if (this.#inFlight.size > 0 && this.#pace.wantsAlone && pieces.every(isNextToken)) return;
       this.#send(pieces);
     }
   }
@@ -246,7 +250,8 @@ export class Conductor {
     const { world, feed } = this.#options;
     for (const { request, position, ids, drafts } of pieces) request.position = position + ids.length - drafts.length;
     const pass = this.#pass(pieces);
-    this.#inFlight.set(pass.id, { pieces, sentMs: world.clock.monotonicMs() });
+    const isAlone = this.#inFlight.size === 0 && pieces.every(isNextToken);
+    this.#inFlight.set(pass.id, { pieces, sentMs: world.clock.monotonicMs(), isAlone });
     this.#watchForStall();
     feed(pass, Int32Array.from(pieces.flatMap(({ ids }) => ids)));
   }
@@ -276,7 +281,7 @@ export class Conductor {
     this.#stallMs = stallMsMin;
     this.#progressMs = this.#options.world.clock.monotonicMs();
     const tokens = sent.pieces.reduce((sum, { ids }) => sum + ids.length, 0);
-    this.#pace.observe(tokens, this.#progressMs - sent.sentMs);
+    this.#pace.observe(tokens, this.#progressMs - sent.sentMs, sent.isAlone);
     this.#options.onLogits?.(sent.pieces.filter(({ logits: wanted }) => wanted > 0).map(chosenFrom), logits.values);
     let [row, state] = [0, 0];
     for (const piece of sent.pieces) {

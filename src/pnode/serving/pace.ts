@@ -9,39 +9,55 @@ const rowShare = 0.1;
 const inFlightMax = 8;
 /** Guessed tokens of one row. */
 export const draftsMax = 8;
+/** After so many passes behind others one is sent alone: what waits tells nothing of the way. It costs the time of one pass. */
+const togetherMax = 256;
 
 export class Pace {
-  /** Around, with one row; the least of late, since passes that wait behind others take longer. */
-  #ringMs: number | undefined;
+  /** Around, with so many rows; the fewest that were seen alone. */
+  #ring: { readonly ms: number; readonly tokens: number } | undefined;
   #rowMs: number | undefined;
+  #tokens = 1;
+  #together = togetherMax;
 
-  /** A pass of so many tokens has come around. */
-  observe(tokens: number, tookMs: number): void {
-    const ringMs = this.#ringMs;
-    if (tokens <= 2) {
-      const isLess = ringMs === undefined || tookMs < ringMs;
-      this.#ringMs = isLess ? tookMs : ringMs + (share / 4) * (tookMs - ringMs);
-    } else if (ringMs !== undefined) {
-      const rowMs = Math.max(0, tookMs - ringMs) / (tokens - 1);
-      this.#rowMs = this.#rowMs === undefined ? rowMs : this.#rowMs + share * (rowMs - this.#rowMs);
-    }
+  /** The next pass should have the way to itself. */
+  get wantsAlone(): boolean {
+    return this.#together >= togetherMax;
   }
 
-  /** `stageMs`: what a pass takes of one machine. */
+  /** A pass of so many tokens has come around. `isAlone`: no other was under way when it was sent, and it has next tokens only. */
+  observe(tokens: number, tookMs: number, isAlone: boolean): void {
+    this.#together = isAlone ? 0 : this.#together + 1;
+    this.#tokens = tokens;
+    const ring = this.#ring;
+    if (ring === undefined || (tokens <= ring.tokens && tookMs < ring.ms)) this.#ring = { ms: tookMs, tokens };
+    else if (isAlone && tokens <= ring.tokens) this.#ring = { ms: ring.ms + share * (tookMs - ring.ms), tokens };
+    if (ring !== undefined && isAlone) this.#compare(ring, { ms: tookMs, tokens });
+  }
+
+  /** Two passes with other numbers of rows tell what a row more takes. */
+  #compare(a: { readonly ms: number; readonly tokens: number }, b: typeof a): void {
+    if (a.tokens === b.tokens) return;
+    const rowMs = Math.max(0, (a.ms - b.ms) / (a.tokens - b.tokens));
+    this.#rowMs = this.#rowMs === undefined ? rowMs : this.#rowMs + share * (rowMs - this.#rowMs);
+  }
+
+  /** `stageMs`: what the last pass took of one machine. */
   inFlight(stageMs: number): number {
-    if (this.#ringMs === undefined || stageMs <= 0) return 1;
-    return Math.min(inFlightMax, Math.max(1, Math.round(this.#ringMs / stageMs)));
+    if (this.#ring === undefined || stageMs <= 0) return 1;
+    const { ms, tokens } = this.#ring;
+    const aroundMs = ms + Math.max(0, this.#tokens - tokens) * (this.#rowMs ?? 0);
+    return Math.min(inFlightMax, Math.max(1, Math.round(aroundMs / stageMs)));
   }
 
-  /** How many guesses bring the most tokens per time, if each is right with this chance. */
-  drafts(acceptance: number, stageMs: number): number {
-    const ringMs = this.#ringMs ?? 1;
+  /** How many guesses bring the most tokens per time, if each is right with this chance and `together` requests of a pass guess as many. */
+  drafts(acceptance: number, stageMs: number, together = 1): number {
+    const ringMs = this.#ring?.ms ?? 1;
     const rowMs = this.#rowMs ?? rowShare * (stageMs > 0 ? stageMs : ringMs);
     let [best, most] = [0, 1 / ringMs];
     let tokens = 1;
     for (let count = 1; count <= draftsMax; count++) {
       tokens += acceptance ** count;
-      const rate = tokens / (ringMs + count * rowMs);
+      const rate = tokens / (ringMs + count * rowMs * together);
       if (rate > most) [best, most] = [count, rate];
     }
     return best;

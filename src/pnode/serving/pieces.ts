@@ -41,8 +41,8 @@ export interface Piece {
 export interface Ways {
   /** Positions that prompt and answer must fit into. */
   readonly context: number;
-  /** How many tokens of a request are worth guessing. */
-  readonly guesses: (request: Active) => number;
+  /** How many tokens of a request are worth guessing, beside so many requests of the same pass that guess, too. */
+  readonly guesses: (request: Active, together: number) => number;
   /** Caches of another request that begins with the same tokens. */
   readonly shared: (request: Active, tokens: readonly number[]) => Piece["shared"];
 }
@@ -55,7 +55,7 @@ export function nextPieces(active: ReadonlySet<Active>, atOnce: number, ways: Wa
   for (const request of active) {
     if (pieces.length >= share || left < 1) break;
     if (request.reads.kind === "vector" || leftOf(request) !== 1) continue;
-    const piece = nextToken(request, left, ways);
+    const piece = nextToken(request, left, share, ways);
     left -= piece.ids.length;
     pieces.push(piece);
   }
@@ -71,13 +71,18 @@ export function nextPieces(active: ReadonlySet<Active>, atOnce: number, ways: Wa
 }
 
 /** The last known token, and guesses at those after it. */
-function nextToken(request: Active, left: number, { context, guesses }: Ways): Piece {
+function nextToken(request: Active, left: number, together: number, { context, guesses }: Ways): Piece {
   const tokens = tokensOf(request);
   const { position, maxTokens, produced } = request;
   const mayFollow = Math.min(maxTokens - produced.length, context - tokens.length) - 1;
-  const drafts = draftFrom(tokens, Math.min(guesses(request), mayFollow, left - 1));
+  const drafts = draftFrom(tokens, Math.min(guesses(request, together), mayFollow, left - 1));
   const ids = [tokens[position] as number, ...drafts];
   return { request, position, ids, drafts, logits: 1 + drafts.length, hidden: 0 };
+}
+
+/** One known token, and guesses. */
+export function isNextToken({ ids, drafts }: Piece): boolean {
+  return ids.length - drafts.length === 1;
 }
 
 function promptPiece(request: Active, most: number, ways: Ways): Piece {

@@ -1,0 +1,135 @@
+// Answers over machines that are far from each other, in virtual time: a real conductor, and stages that are nothing but the time they take. What
+// is measured is what scheduling and guessing make of distance; no clock of this machine has a part in it.
+
+import { setImmediate as othersTurn } from "node:timers/promises";
+import { sha256 } from "../../src/core/hash.ts";
+import { silentLog, type World } from "../../src/core/world.ts";
+import { greedy } from "../../src/models/sampling.ts";
+import { Conductor } from "../../src/pnode/serving/conductor.ts";
+import { type Pass, tokensIn } from "../../src/pnode/serving/pass.ts";
+
+/** As 4 bit weights of a small model take on one core, and what a row more adds. */
+const [stageMs, rowMs] = [10, 1.5];
+const stages = 2;
+const [promptTokens, answerTokens, vocabulary] = [160, 96, 512];
+const hops = [1, 20, 100];
+const crowds = [1, 8, 32];
+
+/** How much of an answer is taken from the prompt, in phrases of a few words: nothing, half as in summaries, nearly all as in edits of a text. */
+const quoted = { "new text": 0, "half quoted": 0.5, "nearly all quoted": 0.95 };
+
+/** Prompt and answer as one sequence, drawn from a name. */
+function textOf(name: string, share: number): number[] {
+  let drawn = 0;
+  const draw = (below: number) => Number.parseInt(sha256(`${name} ${drawn++}`).slice(0, 8), 16) % below;
+  const text = Array.from({ length: promptTokens }, () => draw(vocabulary));
+  while (text.length < promptTokens + answerTokens) {
+    const length = 6 + draw(12);
+    const from = draw(promptTokens - length);
+    const isQuoted = draw(1_000) < 1_000 * share;
+    for (let i = 0; i < length; i++) text.push(isQuoted ? (text[from + i] as number) : draw(vocabulary));
+  }
+  return text.slice(0, promptTokens + answerTokens);
+}
+
+/** What happens at some time, in order. */
+class VirtualTime {
+  nowMs = 0;
+  readonly #events: { atMs: number; happen: () => void }[] = [];
+
+  after(delayMs: number, happen: () => void): () => void {
+    const event = { atMs: this.nowMs + delayMs, happen };
+    this.#events.push(event);
+    return () => void this.#events.splice(this.#events.indexOf(event) >>> 0, 1);
+  }
+
+  /** False if nothing will ever happen. */
+  next(): boolean {
+    let first = 0;
+    for (const [i, { atMs }] of this.#events.entries()) if (atMs < (this.#events[first]?.atMs ?? 0)) first = i;
+    const [event] = this.#events.splice(first, 1);
+    if (event === undefined) return false;
+    this.nowMs = Math.max(this.nowMs, event.atMs);
+    event.happen();
+    return true;
+  }
+}
+
+/** Tokens per second of all answers together. */
+async function run(hopMs: number, crowd: number, share: number, isGuessing: boolean): Promise<number> {
+  const time = new VirtualTime();
+  const world: World = {
+    clock: { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs },
+    timers: { after: (delayMs, callback) => time.after(delayMs, callback) },
+    chance: { bytes: (count) => new Uint8Array(count), uniform: () => 0.5 },
+    log: silentLog,
+  };
+  const texts = Array.from({ length: crowd }, (_, i) => textOf(`text ${i}`, share));
+  const freeAtMs = Array.from({ length: stages }, () => 0);
+  let lastMs = 0;
+  const enter = (pass: Pass, stage: number): void => {
+    const startMs = Math.max(time.nowMs, freeAtMs[stage] as number);
+    const tookMs = stageMs + rowMs * Math.max(0, tokensIn(pass) - 1);
+    freeAtMs[stage] = startMs + tookMs;
+    time.after((freeAtMs[stage] as number) - time.nowMs, () => {
+      lastMs = tookMs;
+      if (stage + 1 < stages) time.after(hopMs, () => enter(pass, stage + 1));
+      else if (pass.rows.length > 0) conductor.finished(pass, { values: logitsOf(pass, texts), width: vocabulary });
+    });
+  };
+  const conductor = new Conductor({
+    ...{ pnode: "p", epoch: 1, context: 1_024, positionsMax: 64 * 1_024, world, stageMs: () => lastMs },
+    ...(isGuessing ? {} : { without: ["drafts" as const] }),
+    // Beside the head, so the first machine is as far away as the second.
+    feed: (pass) => void time.after(hopMs, () => enter(pass, 0)),
+  });
+  let open = crowd;
+  for (const text of texts) {
+    const prompt = text.slice(0, promptTokens);
+    const wish = { prompt, sent: [], maxTokens: answerTokens, sampling: greedy, endTokens: new Set<number>() };
+    const answers = conductor.generate(wish, new AbortController().signal);
+    void (async () => {
+      const tokens: number[] = [];
+      for await (const answer of answers) tokens.push(...answer.tokens);
+      if (tokens.join() !== text.slice(promptTokens).join()) throw new Error("guesses have changed an answer");
+      open--;
+    })();
+  }
+  while (open > 0) {
+    if (!time.next()) throw new Error("the answers stand still");
+    await othersTurn();
+  }
+  return (crowd * answerTokens * 1_000) / time.nowMs;
+}
+
+/** After each token of a request the next one of its text is certain. */
+function logitsOf({ rows }: Pass, texts: readonly (readonly number[])[]): Float32Array {
+  const wanted = rows.flatMap(({ request, position, tokens, logits }) =>
+    Array.from({ length: logits }, (_, i) => texts[Number(request) - 1]?.[position + tokens - logits + i + 1] ?? 0),
+  );
+  const values = new Float32Array(wanted.length * vocabulary);
+  for (const [row, token] of wanted.entries()) values[row * vocabulary + token] = 1;
+  return values;
+}
+
+export async function latencyTable(log: (line: string) => void): Promise<string> {
+  const lines: string[] = [];
+  for (const [kind, share] of Object.entries(quoted))
+    for (const hopMs of hops) {
+      const cells: string[] = [];
+      for (const crowd of crowds) {
+        const [plain, guessing] = [await run(hopMs, crowd, share, false), await run(hopMs, crowd, share, true)];
+        cells.push(`${plain.toFixed(1)} | ${guessing.toFixed(1)} | ${(guessing / plain).toFixed(2)}`);
+        log(`${kind}, ${hopMs} ms, ${crowd}: ${plain.toFixed(1)} and ${guessing.toFixed(1)} tokens/s`);
+      }
+      lines.push(`| ${kind} | ${hopMs} ms | ${cells.join(" | ")} |`);
+    }
+  const heads = crowds.map((crowd) => `${crowd} at once, tokens/s | with guesses | times`);
+  return [
+    `Virtual time: ${stages} machines, ${stageMs} ms a pass on each and ${rowMs} ms for each row more, prompts of ${promptTokens} tokens, answers of ${answerTokens}. Guesses come from the text itself; every answer is the same with and without them (>= 2 times at 100 ms for one reader).`,
+    "",
+    `| answers | between machines | ${heads.join(" | ")} |`,
+    `|---|---|${crowds.map(() => "---|---|---|").join("")}`,
+    ...lines,
+  ].join("\n");
+}
