@@ -16,6 +16,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
   devices: { title: "Devices", load: async () => (await import("./devices.ts")).devicesReport },
   encryption: { title: "Encryption", load: async () => (await import("./encryption.ts")).encryptionReport },
+  hashing: { title: "Hashing", load: async () => (await import("./hashing.ts")).hashingReport },
   floods: { title: "Floods", load: async () => (await import("./floods.ts")).floodsReport },
   footprint: { title: "Footprint", load: async () => (await import("./footprint.ts")).footprintReport },
   lanes: { title: "Lanes", load: async () => (await import("./lanes.ts")).lanesReport },
