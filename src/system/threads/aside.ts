@@ -28,7 +28,7 @@ export type AsideAnswer =
 /** Loading a module takes a fraction of a second; a machine that needs longer is overloaded. */
 const loadMsMax = 60_000;
 /** So many times as long as a work may compute it may take on a busy machine. */
-const busyFactor = 6;
+const busyFactor = 30;
 /** A thread is asked for its time no more often, and has so long to say it. */
 const lookMsMin = 50;
 const answerMs = 2_000;
