@@ -8,6 +8,7 @@ import type { TenureOwner } from "../../crew/tenures.ts";
 import { SessionPeerService, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { holderToWire } from "./crew-wire.ts";
+import { HandingOver } from "./handing-over.ts";
 import type { KeptStates } from "./kept-states.ts";
 import type { CrewPeers } from "./peers.ts";
 import type { SessionCrew } from "./session-crew.ts";
@@ -30,6 +31,7 @@ export interface CrewServiceOptions {
 
 export function crewService(options: CrewServiceOptions): ServedService {
   const { self, kept, data, describe, enlist, peers, crewOf, heard } = options;
+  const handing = new HandingOver();
   /** Only a charter lets anybody speak for a session. */
   const admitted = (session: string, caller: string | undefined): [SessionCrew, string] => {
     const crew = crewOf(session);
@@ -83,15 +85,20 @@ export function crewService(options: CrewServiceOptions): ServedService {
       return { described };
     },
     fetch: (request, { caller, signal }) => {
-      const [crew] = admitted(request.session, caller.id);
+      const [crew, peer] = admitted(request.session, caller.id);
       const hash = parseSha256(request.hash, "the blob's name");
       const { session } = crew.charter;
       const pieces = async function* () {
-        const own = kept.isOf(session, hash) ? await kept.read(hash) : undefined;
-        const content = own ?? (await data(session, hash));
-        if (content === undefined) fail("not_found", `blob ${hash} of session ${session} is not here`);
-        if (own !== undefined) crew.keeping.keptBytes += own.byteLength;
-        yield* peers.pieces(content, signal);
+        const leave = await handing.enter(peer, signal);
+        try {
+          const own = kept.isOf(session, hash) ? await kept.read(hash) : undefined;
+          const content = own ?? (await data(session, hash));
+          if (content === undefined) fail("not_found", `blob ${hash} of session ${session} is not here`);
+          if (own !== undefined) crew.keeping.keptBytes += own.byteLength;
+          yield* peers.pieces(content, signal);
+        } finally {
+          leave();
+        }
       };
       return pieces();
     },
