@@ -14,6 +14,8 @@ export interface Constraint {
   allowed(left: number): Uint32Array | undefined;
   /** The token comes next, whoever chose it. */
   accept(token: number): void;
+  /** Up to so many tokens that may well come next, since little else fits; none if that cannot be told. */
+  guess?(count: number): readonly number[];
   /** The answer may end here. */
   readonly mayEnd: boolean;
   /** Nothing can follow. */
@@ -67,6 +69,11 @@ export class Chooser {
     this.#wish = wish;
     this.#needsHistory = needsHistory(wish.sampling);
     for (const token of known) wish.constraint?.accept(token);
+  }
+
+  /** Tokens that what the answer must fit leaves hardly any choice but to take. */
+  guess(count: number): readonly number[] {
+    return this.#wish.constraint?.guess?.(count) ?? [];
   }
 
   choose(logits: Float32Array, { position, prompt, produced, left }: ChoicePlace): Choice {

@@ -44,6 +44,18 @@ export class Automaton {
     this.start = this.#state([this.#stack(grammar.starts[0] as number, undefined)]);
   }
 
+  /** The byte that must come next, if there is but one. */
+  onlyNext(state: State): { readonly byte: number; readonly state: State } | undefined {
+    let only: number | undefined;
+    for (const { node } of state.stacks)
+      for (const { low, high } of this.#node(node).bytes) {
+        if (low !== high || (only !== undefined && only !== low)) return undefined;
+        only = low;
+      }
+    const next = only === undefined ? null : this.step(state, only);
+    return next === null ? undefined : { byte: only as number, state: next };
+  }
+
   step(state: State, byte: number): State | null {
     const known = state.next[byte];
     if (known !== undefined) return known;

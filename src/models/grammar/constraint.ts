@@ -7,10 +7,13 @@ import { bytesOfToken } from "../../data/bpe/token-table.ts";
 import type { Constraint } from "../choosing.ts";
 import { Automaton, type State } from "./automaton.ts";
 import type { Grammar } from "./grammar.ts";
-import type { OrderedVocabulary } from "./vocabulary.ts";
+import { longestToken, type OrderedVocabulary } from "./vocabulary.ts";
 
 /** A bit for each token of the vocabulary: 12 KB for 100,000 tokens. */
 const masksKept = 128;
+
+/** Of a guessed token, on the average: names of properties are words. */
+const guessedTokenBytes = 8;
 
 interface Mask {
   readonly bits: Uint32Array;
@@ -37,6 +40,7 @@ export class GrammarConstraints {
     let state = this.#automaton.start;
     return {
       allowed: (left) => this.#allowed(state, left),
+      guess: (count) => this.#guess(state, count),
       accept: (token) => {
         state = this.#after(state, token) ?? fail("internal", `token ${token} does not fit the schema of its answer`);
       },
@@ -47,6 +51,31 @@ export class GrammarConstraints {
         return state.mayEnd && state.stacks.length === 0;
       },
     };
+  }
+
+  /** What must be written, such as the name of the next property, in as few tokens as write it. */
+  #guess(state: State, count: number): number[] {
+    const bytes = this.#onlyBytes(state, count * guessedTokenBytes);
+    const tokens: number[] = [];
+    for (let at = 0; at < bytes.length && tokens.length < count; ) {
+      const found = longestToken(this.#vocabulary, bytes.subarray(at));
+      if (found === undefined) break;
+      tokens.push(found.token);
+      at += found.bytes;
+    }
+    return tokens;
+  }
+
+  /** As long as there is one byte only that may come next, and the answer may not end. */
+  #onlyBytes(state: State, most: number): Uint8Array {
+    const bytes: number[] = [];
+    for (let at = state; bytes.length < most && !at.mayEnd; ) {
+      const next = this.#automaton.onlyNext(at);
+      if (next === undefined) break;
+      bytes.push(next.byte);
+      at = next.state;
+    }
+    return Uint8Array.from(bytes);
   }
 
   #after(state: State, token: number): State | undefined {

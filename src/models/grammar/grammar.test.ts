@@ -11,7 +11,7 @@ import { Automaton, type State } from "./automaton.ts";
 import { GrammarConstraints } from "./constraint.ts";
 import { distancesOf } from "./grammar.ts";
 import { anyObject, compileSchema } from "./schema.ts";
-import { orderVocabulary, writableBytes } from "./vocabulary.ts";
+import { longestToken, orderVocabulary, writableBytes } from "./vocabulary.ts";
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -316,4 +316,50 @@ test("what is not understood is refused by name and place", () => {
   };
   const all = { anyOf: Array.from({ length: 6 }, (_, i) => ({ ...many, maxItems: 4_090 + i })) };
   assert.throws(() => compileSchema(JSON.stringify(all)), /more than 40000 nodes/);
+});
+
+test("the longest token that begins some bytes is the one that looking at all of them finds", () => {
+  for (let round = 0; round < 400; round++) {
+    const draw = (count: number, below: number) => Math.floor(uniformAt(randomKey("bytes", round), count) * below);
+    const spellings = Array.from({ length: 1 + draw(0, 4) }, (_, i) => bytesOfToken(table, draw(i + 1, size - 1)));
+    const bytes = Uint8Array.from(spellings.flatMap((spelling) => [...spelling.subarray(0, 1 + draw(9, 6))]));
+    const begins = [...ordered.order].filter((token) => {
+      const spelling = bytesOfToken(table, token);
+      return spelling.length <= bytes.length && spelling.every((byte, i) => byte === bytes[i]);
+    });
+    const longest = Math.max(...begins.map((token) => bytesOfToken(table, token).length));
+    assert.equal(longestToken(ordered, bytes)?.bytes, longest);
+  }
+  assert.equal(longestToken(ordered, new Uint8Array(0)), undefined);
+});
+
+test("what a schema leaves no choice about is guessed, and fits; where there is a choice nothing is", () => {
+  const properties = { name: { type: "string" }, whale: { const: "whale white" }, age: { type: "integer" } };
+  const schema = { type: "object", properties, required: Object.keys(properties), additionalProperties: false };
+  const constraints = constraintsOf(schema);
+  const spell = (tokens: readonly number[]) => Buffer.from(decodeTokenBytes(table, tokens)).toString("latin1");
+  const open = () => constraints.open();
+  const begun = open();
+  assert.deepEqual(begun.guess?.(20), [], "a blank may come first");
+  begun.accept("{".charCodeAt(0));
+  const all = begun.guess?.(20) ?? [];
+  assert.equal(spell(all), '"name":');
+  assert.ok(all.length < 4, "in few tokens");
+  assert.deepEqual(begun.guess?.(1), all.slice(0, 1));
+  assert.deepEqual(constraintsOf({ type: "integer" }).open().guess?.(8), []);
+  let [guessed, right] = [0, 0];
+  for (let seed = 0; seed < 30; seed++) {
+    const { produced } = answerOf(constraints, seed, 200);
+    const place = open();
+    for (const [i, token] of produced.entries()) {
+      const guesses = place.guess?.(4) ?? [];
+      const again = open();
+      for (const each of [...produced.slice(0, i), ...guesses]) again.accept(each);
+      guessed += guesses.length;
+      right += spell(produced.slice(i)).startsWith(spell(guesses)) ? guesses.length : 0;
+      if (token !== end) place.accept(token);
+    }
+  }
+  assert.ok(guessed > 100);
+  assert.equal(right, guessed, "there is no other way to go on");
 });

@@ -39,6 +39,35 @@ export function writableBytes({ table, order }: OrderedVocabulary): ReadonlySet<
   return bytes;
 }
 
+/** The longest token with which the bytes begin. */
+export function longestToken(
+  { table, order }: OrderedVocabulary,
+  bytes: Uint8Array,
+): { readonly token: number; readonly bytes: number } | undefined {
+  // What begins them stands before them in the order: the nearest first.
+  for (let at = lastBefore(table, order, bytes, order.length); at >= 0; ) {
+    const token = order[at] as number;
+    const spelling = bytesOfToken(table, token);
+    const common = sharedBytes(spelling, bytes);
+    if (common === spelling.length) return { token, bytes: common };
+    if (common === 0) return undefined;
+    // Everything between it and its common beginning has as much in common, or less.
+    at = lastBefore(table, order, bytes.subarray(0, common), at);
+  }
+  return undefined;
+}
+
+/** The last token before `end` that is at most these bytes. */
+function lastBefore(table: TokenTable, order: Uint32Array, bytes: Uint8Array, end: number): number {
+  let [low, high] = [0, end];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compare(bytesOfToken(table, order[middle] as number), bytes) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
 function sharedBytes(a: Uint8Array, b: Uint8Array): number {
   const most = Math.min(a.length, b.length);
   for (let i = 0; i < most; i++) if (a[i] !== b[i]) return i;

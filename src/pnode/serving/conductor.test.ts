@@ -397,6 +397,32 @@ test("what an answer repeats comes several tokens at a time, and costs no more p
   assert.ok(stages.passes < 60, `${stages.passes} passes for 200 tokens`);
 });
 
+/** One sequence that no text repeats, and nothing else; what comes next is told. */
+function fixed(length: number): Constraint {
+  const sequence = Array.from({ length }, (_, i) => (i * i + (i >> 2)) % 7);
+  let at = 0;
+  return {
+    allowed: () => Uint32Array.of(1 << (sequence[at] as number)),
+    guess: (count) => sequence.slice(at, at + count),
+    accept: (token) => assert.equal(token, sequence[at++]),
+    ...{ mayEnd: false, isOver: false },
+  };
+}
+
+test("what an answer must fit tells tokens in advance: they come several at a time, and are the same", async () => {
+  const found: { passes: number; text: string }[] = [];
+  for (const without of [[], ["drafts"]] as const) {
+    const stages = new Stages({ context: 400, positionsMax: 4_000, stageMs: () => 0.01, without });
+    const reader = read(stages.conductor, { ...requestOf(1, 5, 120), constraint: fixed(140) });
+    await stages.drive(() => isOver(reader), chanceOf(1));
+    assert.equal(reader.tokens.length, 120);
+    found.push({ passes: stages.passes, text: reader.tokens.join() });
+  }
+  const [guessed, plain] = found as [(typeof found)[0], (typeof found)[0]];
+  assert.equal(guessed.text, plain.text);
+  assert.ok(2 * guessed.passes < plain.passes, `${guessed.passes} passes with guesses, ${plain.passes} without`);
+});
+
 for (const hopMs of [1, 20, 100])
   test(`${hopMs} ms between machines: what repeats itself comes more than twice as fast with guesses, and is the same`, async () => {
     const tookMs: number[] = [];

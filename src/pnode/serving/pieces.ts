@@ -75,7 +75,10 @@ function nextToken(request: Active, left: number, together: number, { context, g
   const tokens = tokensOf(request);
   const { position, maxTokens, produced } = request;
   const mayFollow = Math.min(maxTokens - produced.length, context - tokens.length) - 1;
-  const drafts = draftFrom(tokens, Math.min(guesses(request, together), mayFollow, left - 1));
+  const count = Math.min(guesses(request, together), mayFollow, left - 1);
+  const { reads } = request;
+  const certain = reads.kind === "tokens" && count > 0 ? reads.chooser.guess(count) : [];
+  const drafts = certain.length > 0 ? certain : draftFrom(tokens, count);
   const ids = [tokens[position] as number, ...drafts];
   return { request, position, ids, drafts, logits: 1 + drafts.length, hidden: 0 };
 }
