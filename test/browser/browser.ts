@@ -14,6 +14,8 @@ const args = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // Each page has a process that no other page gets.
+  "--disable-features=SpareRendererForSitePerProcess",
 ];
 const artefacts = join(import.meta.dirname, "../../test-artefacts");
 

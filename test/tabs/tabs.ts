@@ -7,7 +7,7 @@ export interface Tab {
   readonly page: Page;
   /** The browser's processes that run this page and its workers. */
   readonly processes: readonly number[];
-  signal(signal: NodeJS.Signals): void;
+  signal(signal: NodeJS.Signals): Promise<void>;
 }
 
 async function renderers(browser: Browser): Promise<number[]> {
@@ -29,8 +29,10 @@ export async function openTab(browser: Browser, orchestrator: string, name: stri
   await page.getByText("Ready. It waits for work.").waitFor({ timeout: 120_000 });
   await page.getByText("by relay").waitFor({ timeout: 60_000 });
   const processes = (await renderers(browser)).filter((id) => !before.has(id));
-  const signal = (kind: NodeJS.Signals) => {
-    for (const id of processes) process.kill(id, kind);
+  // Browsers hold a process in reserve, which may have ended since.
+  const signal = async (kind: NodeJS.Signals) => {
+    const alive = new Set(await renderers(browser));
+    for (const id of processes) if (alive.has(id)) process.kill(id, kind);
   };
   return { name, page, processes, signal };
 }

@@ -47,11 +47,11 @@ for (const { name, launch } of browsersHere().filter(({ decides }) => decides))
         await untilStep(client, id, 8);
         await oak.page.close();
         await untilStep(client, id, 20);
-        elm.signal("SIGKILL");
+        await elm.signal("SIGKILL");
         await untilStep(client, id, 32);
-        ash.signal("SIGSTOP");
+        await ash.signal("SIGSTOP");
         await sleep(frozenMs);
-        ash.signal("SIGCONT");
+        await ash.signal("SIGCONT");
         const session = await ended(client, id);
         assert.equal(session.status, "done", session.reason);
         assert.equal(session.step, BigInt(steps));
