@@ -22,6 +22,7 @@ const checkpointEvery = 20;
 const promptTokens = 16;
 const answerTokens = 64;
 const answersPerTurn = 6;
+const idleMs = 6_000;
 const attemptsMax = 60;
 const attemptMs = 5_000;
 
@@ -59,20 +60,26 @@ async function generation(labs: Labs, turns: number, log: (line: string) => void
   const cpuMsPerToken = async (side: keyof Labs): Promise<number> => {
     const { client, orchestrator, pnodes } = labs[side];
     const pids = [orchestrator, ...pnodes].map(({ pid }) => pid);
+    // What the three do whether somebody asks or not (heartbeats, gossip) goes by the clock: on a busy machine, where an answer takes
+    // twenty times as long, it would be most of what is measured.
+    const idle = cpuMsOf(pids);
+    await sleep(idleMs);
+    const idleShare = (cpuMsOf(pids) - idle) / idleMs;
     const before = cpuMsOf(pids);
+    const beganMs = performance.now();
     let tokens = 0;
     for (let seed = 0; seed < answersPerTurn; seed++) {
       const asked = { maxTokens: answerTokens, seed };
       for await (const _ of client.generate(speakerSize.name, speakerTokens(promptTokens), asked)) tokens++;
     }
-    return (cpuMsOf(pids) - before) / tokens;
+    return (cpuMsOf(pids) - before - idleShare * (performance.now() - beganMs)) / tokens;
   };
   for (const side of ["plain", "encrypted"] as const) {
     await serveSpeaker(speaker, labs[side].client, 2);
     await whenThere(() => cpuMsPerToken(side));
   }
   const measured = await inTurns(turns, log, cpuMsPerToken);
-  const what = `a token of a decoder of ${speakerSize.blocks} blocks, one request at a time`;
+  const what = `a token of a decoder of ${speakerSize.blocks} blocks, one request at a time, beyond what is computed while nobody asks`;
   return { what, target: "<= 10 %", turns: measured };
 }
 
