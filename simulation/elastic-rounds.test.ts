@@ -7,7 +7,7 @@ import { runElastic } from "./elastic-rounds.ts";
 
 test("lanes that come and go, are slow or late, come to what the records of their rounds lead to, each sample once", async () => {
   const seen = { late: 0, resting: 0, unequal: 0 };
-  for (const seed of [2, 7]) {
+  for (const seed of [1, 14]) {
     const { violations, late, resting, unequal } = await runElastic(seed);
     assert.deepEqual(violations, [], `seed ${seed}`);
     seen.late += late;
@@ -18,7 +18,7 @@ test("lanes that come and go, are slow or late, come to what the records of thei
 });
 
 test("lanes on machines of several classes learn together, each round of each in the class of its plan", async () => {
-  for (const seed of [1, 4]) {
+  for (const seed of [2, 4]) {
     const { violations, classes } = await runElastic(seed, {}, "some");
     assert.deepEqual(violations, [], `seed ${seed}`);
     assert.ok(classes > 0, `seed ${seed} has rounds of several classes`);

@@ -5,7 +5,7 @@ import { addressOf } from "../../simulation/boot.ts";
 import type { SimulatedBlobs } from "../../simulation/world/blobs.ts";
 import type { SimulatedNetwork } from "../../simulation/world/network.ts";
 import type { Host } from "../../simulation/world/world.ts";
-import { bits } from "../../src/core/bits.ts";
+import { answerBits, bits } from "../../src/core/bits.ts";
 import { DcnrError, fail } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import type { Tensor } from "../../src/core/tensor.ts";
@@ -191,6 +191,7 @@ export class ActingPNode {
     return {
       protocolMajor: 1,
       bits,
+      answerBits,
       name: this.id,
       incarnation: this.incarnation,
       routes: [`${this.id}.test:7400`],
