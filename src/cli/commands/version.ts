@@ -16,7 +16,9 @@ export const command: Command = {
       const protocol = `${protocolMajor}.${protocolMinor}`;
       const own = { software: softwareVersion(), protocol, bits, answerBits, node: process.version };
       if (context.flags.is("json")) return void context.out.json({ ...own, orchestrator: server });
-      context.out.line(`dcnr ${own.software}, protocol ${own.protocol}, bits ${own.bits}, of answers ${own.answerBits}, node ${own.node}`);
+      context.out.line(
+        `dcnr ${own.software}, protocol ${own.protocol}, bits ${own.bits}, of answers ${own.answerBits}, node ${own.node}`,
+      );
       context.out.line(
         server
           ? `orchestrator ${server.id} at ${client.address}: dcnr ${server.software}`

@@ -37,7 +37,10 @@ function lost(losses: number): number[] {
 
 test("machines that are lost one after the other leave no more behind than their even share", () => {
   const gone = lost(8);
-  assert.ok(gone.every((vnodes) => vnodes <= 3), `of six were lost ${gone.join(", ")}`);
+  assert.ok(
+    gone.every((vnodes) => vnodes <= 3),
+    `of six were lost ${gone.join(", ")}`,
+  );
 });
 
 /** VNodes that newcomers get beside so many machines that are proven. */
