@@ -110,8 +110,8 @@ export class BlobClient {
       hash: manifest.parts[index] as Sha256,
       bytes: partLength(manifest, index),
     }));
-    const blobs = [...parts, { hash: state, bytes: text.byteLength }];
-    const grants = new GroupedGrants(blobs, (group) => this.#grantUploads(session, group, signal));
+    const whole = { hash: state, bytes: text.byteLength };
+    const grants = new GroupedGrants([...parts, whole], (group) => this.#grantUploads(session, group, signal));
     const rooms: Uint8Array[] = [];
     await inLanes([...parts.entries()], this.#options.world.clock, async ([place, blob], lane) => {
       if (signal.aborted) throw new DcnrError("cancelled", "the PNode stops");
@@ -121,12 +121,7 @@ export class BlobClient {
       };
       await this.#upload(await grants.of(place), blob, () => snapshot.part(indexes[place] as number, room), signal);
     });
-    await this.#upload(
-      await grants.of(parts.length),
-      { hash: state, bytes: text.byteLength },
-      async () => text,
-      signal,
-    );
+    await this.#upload(await grants.of(parts.length), whole, async () => text, signal);
     return state;
   }
 

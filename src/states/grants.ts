@@ -13,29 +13,29 @@ export const grantsAtOnceMax = 64;
 /** Four parts: at 143 KB/s they take eight minutes, a grant holds for fifteen. */
 const groupBytesMax = 64 << 20;
 
+interface Place {
+  readonly group: readonly MovedBlob[];
+  readonly at: number;
+}
+
 export class GroupedGrants<Granted> {
-  readonly #groups: readonly (readonly MovedBlob[])[];
+  /** Of each blob: its group, and where it stands there. */
+  readonly #places: readonly Place[];
   readonly #ask: (group: readonly MovedBlob[]) => Promise<readonly Granted[]>;
-  readonly #answers = new Map<number, Promise<readonly Granted[]>>();
+  readonly #answers = new Map<readonly MovedBlob[], Promise<readonly Granted[]>>();
 
   /** `ask` gives one grant for each blob, in their order. A failure is kept: whoever tries again begins anew. */
   constructor(blobs: readonly MovedBlob[], ask: (group: readonly MovedBlob[]) => Promise<readonly Granted[]>) {
-    this.#groups = groupsOf(blobs);
+    this.#places = groupsOf(blobs).flatMap((group) => group.map((_, at) => ({ group, at })));
     this.#ask = ask;
   }
 
   /** Asks with the first blob of a group for all of it. */
   async of(index: number): Promise<Granted> {
-    let first = 0;
-    let number = 0;
-    while (index >= first + (this.#groups[number] as readonly MovedBlob[]).length)
-      first += (this.#groups[number++] as readonly MovedBlob[]).length;
-    let answer = this.#answers.get(number);
-    if (answer === undefined) {
-      answer = this.#ask(this.#groups[number] as readonly MovedBlob[]);
-      this.#answers.set(number, answer);
-    }
-    return (await answer)[index - first] as Granted;
+    const { group, at } = this.#places[index] as Place;
+    const answer = this.#answers.get(group) ?? this.#ask(group);
+    this.#answers.set(group, answer);
+    return (await answer)[at] as Granted;
   }
 }
 
