@@ -2,7 +2,7 @@
 // back to the deterministic process. When it ends, nothing that is still under way can change anything.
 
 import { messageOf, outlookOf } from "../../core/errors.ts";
-import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { SessionId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { World } from "../../core/world.ts";
 import type { Effect, ProcessEvent, Verdict } from "../../vnode/effects.ts";
@@ -22,14 +22,12 @@ import { fromSource, toProtoName } from "./names.ts";
 import { Pace } from "./pace.ts";
 import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
+import { Questions } from "./questions.ts";
 import type { Arrival, Asker } from "./receiver.ts";
 import type { Retention, StoredTensor } from "./retention.ts";
 
 type Event = ProcessEvent<StoredTensor, Asker>;
 type Numeric = Parameters<typeof performNumeric<StoredTensor>>[3];
-
-/** Of a question that reached nobody; later ones wait for impatience. */
-const repeatsMax = 3;
 
 /** What the host does about it; the life has not ended yet when it hears. */
 export interface Owner {
@@ -75,6 +73,7 @@ export class RunningVNode {
   readonly #impatience: Impatience;
   readonly #pace = new Pace();
   readonly #hearing: Hearing;
+  readonly #questions: Questions;
   #window = 0;
   #isSilent: boolean | undefined;
   #events: Event[] = [];
@@ -88,6 +87,12 @@ export class RunningVNode {
     this.#life = life;
     this.#owner = owner;
     this.#impatience = new Impatience(options.world, options.timings, (attempt) => this.#overdue(attempt));
+    this.#questions = new Questions({
+      ...options,
+      sender: owner.sender,
+      isMissing: (name) => !this.#ended && this.admit(name, "") === "wanted",
+      onGone: (step) => void this.post({ kind: "gone", step }),
+    });
     this.#hearing = new Hearing({
       role: life.role,
       isChecked: life.record !== undefined,
@@ -256,7 +261,7 @@ export class RunningVNode {
       case "ask":
         // Where all of them have to say the same, all are asked.
         for (let owner = 0; owner < Math.max(1, ...effect.names.map((one) => this.#hearing.ownersOf(one))); owner++)
-          this.#ask(effect.whom, effect.names, owner);
+          this.#questions.ask(effect.whom, effect.names, owner);
         break;
       case "persist":
         this.#persist(effect.step);
@@ -368,22 +373,7 @@ export class RunningVNode {
       this.post({ kind: "overdue" });
       return;
     }
-    for (const { whom, names } of process.missing()) this.#ask(whom, names, attempt);
-  }
-
-  /** Who moves together with a neighbour hears of its new place a moment later: a lost question is repeated soon. */
-  #ask(whom: VNodeId, names: readonly MessageName[], attempt: number, repeats = 0): void {
-    this.#options.exchange.ask(this.#owner.sender(), whom, names, attempt, (outcome) => {
-      if (outcome === "gone") {
-        const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
-        this.post({ kind: "gone", step });
-      }
-      if (outcome === "coming" || outcome === "gone" || repeats >= repeatsMax) return;
-      this.#options.world.timers.after(this.#options.timings.retryMinMs * 2 ** repeats, () => {
-        const missing = this.#ended ? [] : names.filter((name) => this.admit(name, "") === "wanted");
-        if (missing.length > 0) this.#ask(whom, missing, attempt, repeats + 1);
-      });
-    });
+    for (const { whom, names } of process.missing()) this.#questions.ask(whom, names, attempt);
   }
 
   #persist(step: number): void {
