@@ -79,6 +79,8 @@ export class Assignments implements Composer {
       const replica = record?.members.findIndex((member) => member.pnode === pnode) ?? -1;
       const member = record?.members[replica];
       if (!record || !workload || !member || !isLive(workload) || member.incarnation !== incarnation) continue;
+      // Heard of before the class that its session's lanes share: it would compute for ever without what they learn together.
+      if (member.class && !workload.numericsClass) continue;
       assignments.push({
         session: record.session,
         vnode: record.vnode,
@@ -231,7 +233,8 @@ export class Assignments implements Composer {
   #onLine(now: SessionRecord | undefined, before: SessionRecord | undefined): void {
     const id = (now ?? before)?.id;
     if (id === undefined) return;
-    if (now?.line !== before?.line || now?.turn !== before?.turn) this.#tellAssignments(id);
+    const isOtherwise = now?.numericsClass !== before?.numericsClass;
+    if (isOtherwise || now?.line !== before?.line || now?.turn !== before?.turn) this.#tellAssignments(id);
     else if (now?.drawn !== before?.drawn || now?.rounds !== before?.rounds) this.#tellAll(id);
   }
 
