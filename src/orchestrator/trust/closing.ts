@@ -96,12 +96,8 @@ export class Closing {
     await this.#forget(interval);
   }
 
-  /** Those whose intervals became final without having been repeated earn trust too. */
   async #credit(interval: IntervalRecord): Promise<void> {
-    const counts = new Map<PNodeId, number>();
-    for (const [vnode, owner] of Object.entries(interval.owners))
-      if (interval.audits[vnode]?.outcome?.kind !== "right") counts.set(owner, (counts.get(owner) ?? 0) + 1);
-    for (const [pnode, count] of counts)
+    for (const [pnode, count] of earnedIn(interval))
       await this.#needs.standings.change(pnode, (standing) => withRight(standing, count));
   }
 
@@ -132,4 +128,15 @@ export class Closing {
     );
     this.#needs.garbage.add(blobs);
   }
+}
+
+/**
+ * Intervals that nobody drew and that became final earn trust too, as those do that were repeated (verdicts.ts). What was drawn and
+ * found nobody to repeat it earns none: a machine alone among its own would be known for what no stranger has seen.
+ */
+export function earnedIn({ owners, audits }: Pick<IntervalRecord, "owners" | "audits">): ReadonlyMap<PNodeId, number> {
+  const earned = new Map<PNodeId, number>();
+  for (const [vnode, owner] of Object.entries(owners))
+    if (audits[vnode] === undefined) earned.set(owner, (earned.get(owner) ?? 0) + 1);
+  return earned;
 }
