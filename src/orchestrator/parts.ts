@@ -118,8 +118,8 @@ export function assemble(
     onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
   });
   const members = new Members(context);
-  const relays = new Relays(context, presence, () => {
-    for (const attachment of attachments.values()) attachment.tellRelays(relays.list());
+  const relays = new Relays(context, presence, (places) => {
+    for (const attachment of attachments.values()) attachment.tellRelays(places);
   });
   const callbacks = new Callbacks(context, network, {
     isHere: (pnode) => attachments.has(pnode),
@@ -129,7 +129,7 @@ export function assemble(
     onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
   });
   const registry = new Registry(
-    { context, presence, composer: assignments, attachments, flapping, members, relays: () => relays.list() },
+    { context, presence, composer: assignments, attachments, flapping, members, relays: () => relays.look() },
     {
       callBack: (pnode, routes) => callbacks.atTheDoor(pnode, routes),
       isGone: (pnode) => callbacks.isGone(pnode),

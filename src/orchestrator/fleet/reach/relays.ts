@@ -24,31 +24,40 @@ const lookMs = 2_000;
 export class Relays {
   readonly #context: Context;
   readonly #presence: Presence;
-  readonly #onChange: () => void;
+  readonly #tellAll: (relays: readonly RelayPlace[]) => void;
   #told = "";
 
-  constructor(context: Context, presence: Presence, onChange: () => void) {
+  constructor(context: Context, presence: Presence, tellAll: (relays: readonly RelayPlace[]) => void) {
     this.#context = context;
     this.#presence = presence;
-    this.#onChange = onChange;
+    this.#tellAll = tellAll;
   }
 
   start(): void {
-    this.#context.tasks.every("a look at who relays", lookMs, () => {
-      const now = JSON.stringify(this.list());
-      if (now === this.#told) return;
-      this.#told = now;
-      this.#onChange();
-    });
+    this.#context.tasks.every("a look at who relays", lookMs, () => void this.look());
   }
 
-  list(): RelayPlace[] {
+  /**
+   * Who relays now. If that is something else than everybody was told, all are told: somebody who heard of a moment in between would
+   * not hear of its end otherwise.
+   */
+  look(): readonly RelayPlace[] {
+    const relays = this.#list();
+    const now = JSON.stringify(relays);
+    if (now !== this.#told) {
+      this.#told = now;
+      this.#tellAll(relays);
+    }
+    return relays;
+  }
+
+  #list(): RelayPlace[] {
     const pnodes = this.#context.mirror.under(prefix.pnodes).flatMap(placeOf);
     return [...this.#presence.relays(), ...pnodes].slice(0, relaysMax);
   }
 
   get anyTensors(): boolean {
-    return this.list().some(({ tensors }) => tensors);
+    return this.#list().some(({ tensors }) => tensors);
   }
 
   nameOf(relay: string): string | undefined {
