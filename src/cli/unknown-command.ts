@@ -1,5 +1,6 @@
 // The sentence for a command that there is none of: what was written, and what was most likely meant.
 
+import { entryOf } from "../core/words/table.ts";
 import { didYouMean } from "../network/suggest.ts";
 import type { CommandEntry } from "./command.ts";
 
@@ -25,7 +26,7 @@ export function unknownCommand(given: readonly string[], commands: readonly Comm
   }
   const singular = noun.replace(/s$/, "");
   const meant =
-    elsewhere[noun] ??
+    entryOf(elsewhere, noun) ??
     (inGroup(singular).length === 0
       ? undefined
       : verb && inGroup(singular).includes(`${singular} ${verb}`)

@@ -17,3 +17,8 @@ test("what is no name of a replica is refused", () => {
   for (const text of ["@0123456789ab", "model@", "model@xyz", "a/b@0123456789ab", "a@b@0123456789ab", "m@0123456789AB"])
     assert.throws(() => parseWorkloadId(text), { code: "invalid_argument" }, text);
 });
+
+test("a word that every object answers to is no name: records that are kept by name could not tell it from an entry", () => {
+  for (const word of ["constructor", "toString", "valueOf", "hasOwnProperty"])
+    assert.throws(() => parseId(word, "the network's name"), /^(DcnrError: )?the network's name cannot be "/, word);
+});

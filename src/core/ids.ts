@@ -2,6 +2,7 @@
 // All of them are plain strings on the wire and in the store.
 
 import { fail } from "./errors.ts";
+import { isObjectsOwn } from "./words/table.ts";
 
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
@@ -30,7 +31,7 @@ export const idLengthMax = 128;
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
 
 export function isId(text: string): boolean {
-  return text.length <= idLengthMax && idPattern.test(text);
+  return text.length <= idLengthMax && idPattern.test(text) && !isObjectsOwn(text);
 }
 
 /** Checks a name that came from outside; `what` says which one in the error. */
@@ -43,6 +44,7 @@ export function parseId<Id extends string>(text: string, what: string): Id {
       "invalid_argument",
       `${what} "${text}" may only use letters, digits, "_", "." and "-", and starts with a letter or digit`,
     );
+  if (isObjectsOwn(text)) fail("invalid_argument", `${what} cannot be "${text}", a word of our own: choose another`);
   return text as Id;
 }
 

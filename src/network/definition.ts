@@ -149,11 +149,10 @@ function parseNode(item: unknown, index: number): DefinitionNode {
   const id = parseId<string>(text_(node.id, `nodes[${index}].id`), `nodes[${index}].id`);
   const where = `node ${quoted(id)}`;
   allowKeys(node, where, ["id", "type", "config", "input_shapes", "output_shapes", "description", "name"]);
-  const config: Record<string, ConfigValue> = {};
-  for (const [key, value] of Object.entries(record(node.config ?? {}, `${where}: config`))) {
-    if (value === null || value === undefined) continue;
-    config[key] = configValue(value, `${where}: config key ${quoted(key)}`);
-  }
+  const told = Object.entries(record(node.config ?? {}, `${where}: config`)).filter(([, value]) => value != null);
+  const config = Object.fromEntries(
+    told.map(([key, value]) => [key, configValue(value, `${where}: config key ${quoted(key)}`)] as const),
+  );
   return {
     id,
     type: text_(node.type, `${where}: type`),

@@ -161,6 +161,11 @@ const cases: readonly [what: string, text: string, sentence: string][] = [
     'the definition: precision must be one of float32, fp16, bf16, found "fp8"',
   ],
   [
+    "a precision that every object answers to",
+    `precision: constructor\n${yaml(sound)}`,
+    'the definition: precision must be one of float32, fp16, bf16, found "constructor"',
+  ],
+  [
     "data without a shape",
     "nodes: [{ id: a, type: relu }]",
     'node "a": takes data from the dataset, so its shape must be given: add "input_shapes: [[...]]"',

@@ -3,6 +3,7 @@
 
 import { fail } from "../core/errors.ts";
 import { sameShape } from "../core/tensor.ts";
+import { entryOf } from "../core/words/table.ts";
 import { type Config, commonKeys, readConfig } from "./catalogue/config.ts";
 import {
   type Description,
@@ -234,7 +235,7 @@ function parameterPrecision(declared: Declared, definition: Definition): FloatPr
   if (name === "int8")
     fail("invalid_argument", "the definition: weights do not learn in int8; only activation_precision may be int8");
   return (
-    precisionNames[name] ??
+    entryOf(precisionNames, name) ??
     fail("invalid_argument", `the definition: precision must be one of float32, fp16, bf16, found ${quoted(name)}`)
   );
 }
@@ -244,7 +245,7 @@ function activationPrecision(declared: Declared, definition: Definition): FloatP
   const name = declaredPrecision(declared, definition, "activation_precision");
   if (name === "int8") return "int8";
   return (
-    precisionNames[name] ??
+    entryOf(precisionNames, name) ??
     fail(
       "invalid_argument",
       `the definition: activation_precision must be one of float32, fp16, bf16, int8, found ${quoted(name)}`,

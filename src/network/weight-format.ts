@@ -15,7 +15,7 @@ export function bitsOf(format: WeightFormat | undefined): WeightBits | undefined
 /** Empty and "float32" stand for no format of few bits. */
 export function parseWeightFormat(text: string): WeightFormat | undefined {
   if (text === "" || text === "float32") return undefined;
-  if (text in formats) return text as WeightFormat;
+  if (Object.hasOwn(formats, text)) return text as WeightFormat;
   return fail("invalid_argument", `weights are float32, 8bit or 4bit, not "${text}"`);
 }
 

@@ -42,7 +42,7 @@ export const additions: Readonly<Record<Addition, AdditionFacts>> = {
 };
 
 export function additionNamed(name: string): Addition {
-  if (name in additions) return name as Addition;
+  if (Object.hasOwn(additions, name)) return name as Addition;
   return fail("invalid_argument", `there is no addition "${name}": choose one of ${Object.keys(additions).join(", ")}`);
 }
 

@@ -32,9 +32,12 @@ export function tokenTable(
 ): TokenTable {
   const ends = new Uint32Array(spellings.length);
   let end = 0;
-  for (const [id, spelling] of spellings.entries()) ends[id] = end += spelling.length;
+  for (let id = 0; id < spellings.length; id++) ends[id] = end += (spellings[id] as Uint8Array).length;
   const bytes = new Uint8Array(end);
-  for (const [id, spelling] of spellings.entries()) bytes.set(spelling, (ends[id] as number) - spelling.length);
+  for (let id = 0; id < spellings.length; id++) {
+    const spelling = spellings[id] as Uint8Array;
+    if (spelling.length > 0) bytes.set(spelling, (ends[id] as number) - spelling.length);
+  }
   return { bytes, ends, ...more };
 }
 

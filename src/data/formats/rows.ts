@@ -2,6 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { elementCount, type Shape, type TensorData } from "../../core/tensor.ts";
+import { entryOf } from "../../core/words/table.ts";
 import type { FieldSpec } from "../build.ts";
 
 export type NumberType = "float32" | "int32";
@@ -22,7 +23,7 @@ export function fieldsOfRow(
     const values: number[] = [];
     flatten(value, shape, 0, values, `${where}, field "${name}"`);
     const whole = name === "labels" && values.every((one) => Number.isInteger(one));
-    return { name, dtype: types[name] ?? (whole ? "int32" : "float32"), shape };
+    return { name, dtype: entryOf(types, name) ?? (whole ? "int32" : "float32"), shape };
   });
 }
 
@@ -30,7 +31,7 @@ export function valuesOfRow(row: Row, fields: readonly FieldSpec[], where: strin
   return Object.fromEntries(
     fields.map((field) => {
       const what = `${where}, field "${field.name}"`;
-      if (!(field.name in row)) fail("invalid_argument", `${what} is missing: every row needs it`);
+      if (!Object.hasOwn(row, field.name)) fail("invalid_argument", `${what} is missing: every row needs it`);
       const values: number[] = [];
       flatten(row[field.name], field.shape, 0, values, what);
       return [field.name, field.dtype === "int32" ? wholeNumbers(values, what) : Float32Array.from(values)];

@@ -2,6 +2,7 @@
 // numbers in import-rows.ts, values in fixed places in import-arrays.ts.
 
 import { fail } from "../../core/errors.ts";
+import { entryOf } from "../../core/words/table.ts";
 import { buildText } from "../build.ts";
 import { readPieces } from "../formats/text.ts";
 import type { Manifest } from "../manifest.ts";
@@ -64,7 +65,7 @@ const endings: Readonly<Record<string, Format>> = {
 
 export function formatOf(source: string): Format {
   const ending = /\.([a-z]+)(?:[?#].*)?$/i.exec(source)?.[1]?.toLowerCase();
-  const format = ending === undefined ? undefined : endings[ending];
+  const format = ending === undefined ? undefined : entryOf(endings, ending);
   return (
     format ??
     fail(

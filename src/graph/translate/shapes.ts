@@ -24,13 +24,12 @@ const tile: Translation = (site) => {
   );
 };
 
-/** Where each padded place comes from, or -1 for the constant. */
-function sourcesOf(mode: string, size: number, before: number, after: number): number[] | undefined {
-  const places = Array.from({ length: before + size + after }, (_, i) => i - before);
-  if (mode === "edge") return places.map((at) => Math.min(size - 1, Math.max(0, at)));
-  if (mode === "wrap") return places.map((at) => ((at % size) + size) % size);
+/** Where a place comes from, counted from the first that was there before. */
+function sourceOf(mode: string, size: number, before: number, after: number): ((at: number) => number) | undefined {
+  if (mode === "edge") return (at) => Math.min(size - 1, Math.max(0, at));
+  if (mode === "wrap") return (at) => ((at % size) + size) % size;
   if (mode !== "reflect" || before >= size || after >= size) return undefined;
-  return places.map((at) => (at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at));
+  return (at) => (at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at);
 }
 
 const pad: Translation = (site) => {
@@ -58,20 +57,24 @@ const pad: Translation = (site) => {
   for (let axis = 0; axis < rank; axis++) {
     const [before, after] = [positive[axis] as number, positive[axis + rank] as number];
     if (before === 0 && after === 0) continue;
-    site.bounded(before + after + (inside.shape[axis] as number));
-    const sources =
-      sourcesOf(mode, inside.shape[axis] as number, before, after) ??
+    const size = inside.shape[axis] as number;
+    const padded = before + size + after;
+    const source =
+      sourceOf(mode, size, before, after) ??
       site.refuse(
         `mode "${mode}" by ${before} and ${after} is not supported: constant, edge, wrap and reflect (by less than the size) are`,
       );
-    inside = picked(site, inside, sources, axis);
+    inside = picked(site, inside, axis, padded, (i) => source(i - before));
   }
   return inside;
 };
 
-function picked(site: Site, x: Value, places: readonly number[], axis: number): Value {
-  const indices = site.builder.constant(tensorOf("int64", [places.length], places));
-  return site.op("Gather", [x, indices], { axis });
+/** Axes of which single places are picked are those of pictures, texts and tables. */
+const pickedMax = 1 << 18;
+
+function picked(site: Site, x: Value, axis: number, count: number, source: (place: number) => number): Value {
+  if (count > pickedMax) site.refuse(`picks ${count} places of an axis, at most ${pickedMax} are supported`);
+  return site.op("Gather", [x, site.builder.constant(filledBy("int64", [count], source))], { axis });
 }
 
 const depthToSpace: Translation = (site) => {
@@ -151,12 +154,12 @@ const trilu: Translation = (site) => {
   return site.greater(site.where(mask, site.cast(x, "float32"), 0), 0.5);
 };
 
-/** Places from `start` to before `end`, both counted as ONNX does. */
-function placesOf(size: number, start: number, end: number, step: number): number[] {
+/** From `start` to before `end`, both counted as ONNX does: how many places, and the first of them. */
+function stretchOf(size: number, start: number, end: number, step: number): { count: number; from: number } {
   const [low, high] = step > 0 ? [0, size] : [-1, size - 1];
   const place = (at: number) => Math.min(Math.max(at < 0 ? at + size : at, low), high);
   const [from, to] = [place(start), end < -size && step < 0 ? -1 : place(end)];
-  return Array.from({ length: Math.max(0, Math.ceil((to - from) / step)) }, (_, i) => from + i * step);
+  return { count: Math.max(0, Math.ceil((to - from) / step)), from };
 }
 
 /** Steps other than 1 become picks of known places, which have a derivative. */
@@ -172,13 +175,8 @@ const slice: Translation = (site) => {
     const axis = site.axis(given, x.shape.length);
     const step = steps[i] as number;
     if (!Number.isSafeInteger(step) || step === 0) site.refuse(`cannot take steps of ${step}`);
-    site.bounded(x.shape[axis] as number);
-    result = picked(
-      site,
-      result,
-      placesOf(x.shape[axis] as number, starts[i] as number, ends[i] as number, step),
-      axis,
-    );
+    const { count, from } = stretchOf(x.shape[axis] as number, starts[i] as number, ends[i] as number, step);
+    result = picked(site, result, axis, count, (at) => from + at * step);
   }
   return result;
 };

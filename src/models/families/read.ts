@@ -49,6 +49,8 @@ function textPart(json: ConfigJson, key: string): ConfigJson {
   return part as ConfigJson;
 }
 
+const layersMax = 4_096;
+
 function readSizes(config: ConfigReader, family: Family): Sizes {
   const known: Partial<Record<keyof Sizes, number>> = {};
   for (const name of ["layers", "dim", "heads", "kvHeads", "headDim", "ffnDim", "vocabulary", "positions"] as const) {
@@ -64,6 +66,9 @@ function readSizes(config: ConfigReader, family: Family): Sizes {
       known[name] = found[0] ?? config.integer(key, name === "headDim" ? whole(known, implied) : implied);
     }
     if (name === "headDim") known.headDim = whole(known, known.headDim);
+    // Each becomes a VNode: no network has more.
+    if (name === "layers" && (known.layers ?? 0) > layersMax)
+      fail("invalid_argument", `config.json has ${known.layers} layers, at most ${layersMax} are supported`);
   }
   const sizes = known as Sizes;
   if (sizes.heads % sizes.kvHeads !== 0)

@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 import { fail, hasCode } from "../../core/errors.ts";
+import { entryOf } from "../../core/words/table.ts";
 import { written } from "../../core/words/written.ts";
 import { readText } from "./safetensors.ts";
 
@@ -45,7 +46,7 @@ async function readOne(folder: string, path: string): Promise<ModelPooling> {
   const chosen = Object.keys(config).filter((name) => name.startsWith("pooling_mode_") && config[name] === true);
   if (typeof config["pooling_mode"] === "string") chosen.push(config["pooling_mode"]);
   const [way, ...more] = chosen;
-  const pooling = way === undefined ? undefined : ways[way];
+  const pooling = way === undefined ? undefined : entryOf(ways, way);
   if (pooling === undefined || more.length > 0)
     fail(
       "unimplemented",

@@ -2,6 +2,7 @@
 // which each stored tensor is known. Only architectures that a fixture compares with Transformers are here.
 
 import { fail } from "../../core/errors.ts";
+import { entryOf } from "../../core/words/table.ts";
 import type { ConfigJson } from "../families/config-reader.ts";
 import type { GgufFile, GgufValue } from "./file.ts";
 
@@ -82,7 +83,7 @@ export function nameIn({ names = {} }: Architecture, stored: string): string {
     ? Object.entries(all).find(([ours, theirs]) => theirs === layer[2] && (ours in names || !taken.has(theirs)))
     : undefined;
   if (found && layer) return `model.layers.${layer[1]}.${found[0]}.${part}`;
-  const other = otherNames[base];
+  const other = entryOf(otherNames, base);
   return other === undefined ? stored : `${other}.${part}`;
 }
 

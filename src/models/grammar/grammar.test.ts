@@ -269,6 +269,8 @@ test("a schema that cannot be met says so, and where", () => {
     [{ properties: { a: { $ref: "#" } }, required: ["a"] }, /cannot be met/],
   ] as const)
     assert.throws(() => compileSchema(JSON.stringify(schema)), what, JSON.stringify(schema));
+  assert.doesNotThrow(() => compileSchema('{"type":"object","properties":{"constructor":{"type":"string"}}}'));
+  assert.throws(() => compileSchema('{"constructor":1}'), { code: "unimplemented" });
   assert.doesNotThrow(
     () => compileSchema(JSON.stringify({ properties: { a: false } })),
     "what may be left out is left out",

@@ -1,6 +1,7 @@
 // Which keywords of JSON Schema are obeyed, which say nothing about a value, and which may stand beside which others.
 
 import { fail } from "../../core/errors.ts";
+import { entryOf } from "../../core/words/table.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 export type ValueType = "null" | "boolean" | "integer" | "number" | "string" | "array" | "object";
@@ -61,7 +62,7 @@ export function checkKeywords(schema: Schema, place: string): void {
 export function typesOf(schema: Schema, place: string): readonly ValueType[] | undefined {
   const { type } = schema;
   if (type === undefined) {
-    const spoken = new Set(Object.keys(schema).flatMap((name) => ofType[name]?.at(-1) ?? []));
+    const spoken = new Set(Object.keys(schema).flatMap((name) => entryOf(ofType, name)?.at(-1) ?? []));
     return spoken.size === 0 ? undefined : [...spoken];
   }
   const wanted: readonly unknown[] = Array.isArray(type) ? type : [type];

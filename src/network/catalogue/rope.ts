@@ -1,6 +1,7 @@
 // Keys of rotary positions and how they are read: which waves turn, how fast, and how a model that learned few
 // positions was stretched to more.
 
+import { entryOf } from "../../core/words/table.ts";
 import type { Rope, RopeScaling } from "../graphs/positions.ts";
 import { type Config, dimension, type KeySpecs } from "./config.ts";
 import { refuse, type Site } from "./node-type.ts";
@@ -49,7 +50,7 @@ export function ropeOf(site: Site, headDim: number): Rope | undefined {
     return undefined;
   }
   for (const key of new Set(Object.values(scalingKeys).flat()))
-    if (config.has(key) !== scalingKeys[kind]?.includes(key))
+    if (config.has(key) !== entryOf(scalingKeys, kind)?.includes(key))
       refuse(site, `key "${key}" ${config.has(key) ? "means nothing" : "is missing"} for rope_scaling "${kind}"`);
   if (config.has("rope_truncate") && kind !== "yarn")
     refuse(site, `key "rope_truncate" means nothing for rope_scaling "${kind}"`);

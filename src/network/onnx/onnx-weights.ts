@@ -2,6 +2,7 @@
 // initializers. What decides is how a number is used: as a factor of a product, a bias, a table, a norm's scale.
 
 import { elementCount, firstNonFinite, type Tensor } from "../../core/tensor.ts";
+import { entryOf } from "../../core/words/table.ts";
 import type { OnnxGraph, OnnxNode } from "../../graph/onnx-parse.ts";
 
 export interface WeightChoice {
@@ -105,7 +106,7 @@ function isUse(node: OnnxNode, at: number, known: Known): boolean {
   if (!isComputed) return false;
   if (node.type === "Gather" && at === 0) return computed.has(node.inputs[1] ?? "");
   if (node.type === "InstanceNormalization" && at > 0 && isHalfOfGroupNorm(node, graph)) return false;
-  if (places[node.type]?.includes(at)) return true;
+  if (entryOf(places, node.type)?.includes(at)) return true;
   const others = node.inputs.filter((other) => computed.has(other));
   const tensor = graph.initializers.get(name);
   const shape = tensor?.shape;

@@ -2,6 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { type PNodeId, parseId, type VNodeId } from "../../core/ids.ts";
+import { entryOf } from "../../core/words/table.ts";
 import { TrustService } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { statementToWire } from "../../trust/statement.ts";
@@ -62,7 +63,7 @@ export function trustService({ context, standings, trust, controller }: TrustApi
         ...mirror.under(prefix.intervalsOf(session.id)),
         ...mirror.under(prefix.convictionsOf(session.id)),
       ].find(({ from, to }) => Number(step) >= from && Number(step) < to);
-      const stated = interval?.audits[vnode]?.stated[0];
+      const stated = entryOf(interval?.audits ?? {}, vnode)?.stated[0];
       if (interval === undefined || stated === undefined)
         fail(
           "not_found",

@@ -1,6 +1,7 @@
 // `dcnr nodes policy`: who may lend machines to the network.
 
 import { fail } from "../../../core/errors.ts";
+import { entryOf } from "../../../core/words/table.ts";
 import { JoinPolicy } from "../../../protocol/gen/dcnr/v1/membership_pb.ts";
 import type { Command } from "../../command.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
@@ -23,7 +24,8 @@ export const command: Command = {
       const [wanted] = context.arguments;
       if (wanted !== undefined) {
         const policy =
-          policies[wanted] ?? fail("invalid_argument", `there is no policy "${wanted}": open, invited or listed`);
+          entryOf(policies, wanted) ??
+          fail("invalid_argument", `there is no policy "${wanted}": open, invited or listed`);
         await client.members.setPolicy(policy);
       }
       const { policy } = await client.members.policy();

@@ -1,6 +1,7 @@
 // `dcnr lend`: pause, resume or end the lending of a machine that another process lends, such as a service.
 
 import { fail } from "../../../core/errors.ts";
+import { entryOf } from "../../../core/words/table.ts";
 import type { Command } from "../../command.ts";
 import { readWish, type Wish, writeWish } from "../../lending/wishes.ts";
 import { dataDirectory, directoryOption } from "../../machine/directories.ts";
@@ -24,7 +25,8 @@ export const command: Command = {
   run: async ({ arguments: [word], flags, out }) => {
     const folder = dataDirectory(flags.optionalText("dir"), process.env, "pnode");
     if (word !== undefined) {
-      const wish = wishOf[word] ?? fail("invalid_argument", `dcnr lend takes pause, resume or finish, not "${word}"`);
+      const wish =
+        entryOf(wishOf, word) ?? fail("invalid_argument", `dcnr lend takes pause, resume or finish, not "${word}"`);
       await writeWish(folder, wish);
     }
     const wish = await readWish(folder);
