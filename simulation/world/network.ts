@@ -6,6 +6,7 @@ import { DcnrError } from "../../src/core/errors.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { RelayService } from "../../src/protocol/gen/dcnr/v1/relay_pb.ts";
+import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import type { GrpcClient } from "../../src/protocol/grpc-client.ts";
 import { gated } from "../../src/protocol/identity/access.ts";
 import type {
@@ -48,6 +49,7 @@ const hanging: ReadonlySet<DescMethod> = new Set([
   ExchangeService.method.exchange,
   RelayService.method.dial,
   RelayService.method.answer,
+  ServingService.method.generateTokens,
 ]);
 
 export interface FabricOptions {

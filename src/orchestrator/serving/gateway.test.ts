@@ -121,6 +121,21 @@ test("an answer goes on at the next PNode, which is told what was sent", async (
   );
 });
 
+test("a PNode that falls silent in the middle is asked again; signs of one that thinks are nothing to read", async () => {
+  const { gateway, pnodes, calls } = scene(["s"]);
+  pnodes.set("s-a:1", async function* (asked) {
+    yield* counting(asked, asked.sent.length + 1);
+    if (calls.length < 3) await new Promise(() => {});
+    yield { tokens: [], logprobs: [], finish: "" };
+    yield* counting(asked);
+  });
+  assert.deepEqual(await tokensOf(gateway, { ...request, maxTokens: 4 }), [0, 1, 2, 3]);
+  assert.deepEqual(
+    calls.map(({ sent }) => sent),
+    [[], [0], [0, 1]],
+  );
+});
+
 test("a model that is being placed is waited for, one that never comes is given up", async () => {
   const { gateway, pnodes, heads, calls } = scene(["s"]);
   pnodes.set("s-b:1", (asked) => counting(asked));

@@ -5,6 +5,7 @@ import { runAside } from "../../core/aside.ts";
 import { DcnrError, fail, hasCode } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
+import { whileHeard } from "../../core/signs.ts";
 import { decodeTokenBytes, type TokenTable } from "../../data/bpe/token-table.ts";
 import { CallReader } from "../../models/chats/tools.ts";
 import { checkingSchema } from "../../models/grammar/works.ts";
@@ -37,6 +38,8 @@ import {
 const patienceMs = 60_000;
 const retryMinMs = 100;
 const retryMaxMs = 400;
+/** Four signs of a PNode (src/pnode/serving/servings.ts) that did not come. */
+const silentMs = 20_000;
 
 type Forward = RequestInit<typeof ServingService.method.forwardTensors>;
 type Tokens = RequestInit<typeof ServingService.method.generateTokens>;
@@ -121,9 +124,10 @@ export class Gateway implements TextGenerator {
     try {
       const method = ServingService.method.generateTokens;
       const wanted = { ...asked, session: replica };
-      for await (const { tokens, finish, request: name } of this.#needs.network.watch(address, method, wanted, {
-        signal,
-      })) {
+      for await (const { tokens, finish, request: name } of this.#heard(
+        model,
+        this.#needs.network.watch(address, method, wanted, { signal }),
+      )) {
         answer.push(...tokens);
         told.finish ||= finish;
         told.request ||= name;
@@ -170,12 +174,10 @@ export class Gateway implements TextGenerator {
         const request = { ...wanted, session: replica, sent };
         const method = ServingService.method.generateTokens;
         choice.asked(replica, model.name, prompt);
-        for await (const { tokens, logprobs, finish, request: name } of this.#needs.network.watch(
-          address,
-          method,
-          request,
-          { signal: stop.signal },
-        )) {
+        const pieces = this.#needs.network.watch(address, method, request, { signal: stop.signal });
+        for await (const { tokens, logprobs, finish, request: name } of this.#heard(model, pieces)) {
+          // A sign that it is still at it.
+          if (tokens.length === 0 && !finish) continue;
           sent.push(...tokens);
           checked.heard(tokens, name, finish);
           asked.answered(tokens.length);
@@ -218,6 +220,11 @@ export class Gateway implements TextGenerator {
       if (signal.aborted) return;
       await retries.again(failure);
     }
+  }
+
+  /** A stream that hangs leaves nobody waiting: the machine of the head gives signs while it has nothing to say. */
+  #heard<T>({ name }: ModelRecord, pieces: AsyncIterable<T>): AsyncGenerator<T> {
+    return whileHeard(pieces, `the machine that answers for model ${name}`, silentMs, this.#needs.context.world.timers);
   }
 
   /** Where people's questions go. Fails with `unavailable` while it is placed, or has to prove itself. */

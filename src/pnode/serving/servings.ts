@@ -3,6 +3,7 @@
 import type { Aside } from "../../core/aside.ts";
 import { fail, messageOf } from "../../core/errors.ts";
 import type { ReplicaId, VNodeId } from "../../core/ids.ts";
+import { withSigns } from "../../core/signs.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type World, withFields } from "../../core/world.ts";
@@ -20,6 +21,7 @@ import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
 import { AnswerCheck } from "./answer-check.ts";
+import type { TokenAnswer } from "./answer-queue.ts";
 import { AnswerRows, type Passage } from "./answer-rows.ts";
 import { Conductor, type ConductorLoad } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
@@ -31,6 +33,9 @@ import { ServingContext, type ServingNeeds } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
 import type { HeadRows } from "./taking.ts";
 import { checkTokens, tokenRequest, toProtoLogprobs } from "./token-request.ts";
+
+/** Whoever waits for an answer hears so often that it is still thought about. */
+const signsMs = 5_000;
 
 export interface ServingsOptions {
   readonly pnode: string;
@@ -225,7 +230,13 @@ export class Servings {
     const asked = tokenRequest(request, vocabulary);
     const wanted = { ...asked, constraint: await this.#schemas.constraintOf(request, context) };
     const conductor = this.#conducting(served, context, head);
-    for await (const { tokens, finish, logprobs, request: name } of conductor.generate(wanted, signal)) {
+    const pieces = withSigns<TokenAnswer>(
+      conductor.generate(wanted, signal),
+      { tokens: [] },
+      signsMs,
+      this.#options.world.timers,
+    );
+    for await (const { tokens, finish, logprobs, request: name } of pieces) {
       const told = (logprobs ?? []).map(toProtoLogprobs);
       yield { tokens: [...tokens], finish: finish ?? "", logprobs: told, request: name ?? "" };
     }

@@ -96,6 +96,8 @@ export const GenerateTokensRequestSchema: GenMessage<GenerateTokensRequest> = /*
  */
 export type GenerateTokensResponse = Message<"dcnr.v1.GenerateTokensResponse"> & {
   /**
+   * None, without a finish: a sign that it is still thought about, every few seconds.
+   *
    * @generated from field: repeated uint32 tokens = 1;
    */
   tokens: number[];
