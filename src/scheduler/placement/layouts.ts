@@ -17,6 +17,10 @@ const searchUnitsMax = 400;
 const searchBinsMax = 128;
 /** What traffic, reliability and price may cost in speed of the slowest stage. */
 const slack = 1.02;
+/** And neighbours together: each message between machines takes their processors too, whatever the link. */
+const togetherSlack = 1.05;
+/** Up to so many PNodes every order of them along the pipeline is tried; of more, both directions. */
+const ordersOf = 4;
 
 /** What copying a bin takes, in looks. */
 const looksPerCopy = 10;
@@ -44,7 +48,7 @@ function* layOut(problem: Problem, bins: readonly Bin[], pace: Pace): Search<Lay
     fastestMs = yield* improve(units, refilled(problem, bins, layout), copyPurse(purse), layout, pace);
   }
   if (pace.isSpent(looksPerCopy * bins.length)) yield;
-  const together = neighboursTogether(problem, bins, fastestMs * slack);
+  const together = neighboursTogether(problem, bins, layout, fastestMs * togetherSlack);
   if (together) layout.set(together);
   if (isSearched) yield* polish(problem, refilled(problem, bins, layout), layout, fastestMs * slack, pace);
   return layout;
@@ -60,11 +64,33 @@ export function refilled(problem: Problem, bins: readonly Bin[], layout: Layout)
   return copy;
 }
 
-/** A contiguous layout within the limit, if there is one and nothing has its place yet. */
-function neighboursTogether(problem: Problem, bins: readonly Bin[], limitMs: number): Layout | undefined {
+/**
+ * A contiguous layout within the limit, if there is one and nothing has its place yet: on the PNodes of the fastest layout, in whichever
+ * order of them the slowest stage is shortest. The one that has a little less to do is not always the first.
+ */
+function neighboursTogether(
+  problem: Problem,
+  bins: readonly Bin[],
+  fastest: Layout,
+  limitMs: number,
+): Layout | undefined {
   if (problem.settled.size > 0) return undefined;
-  const layout: Layout = new Int32Array(problem.all.length).fill(-1);
-  return contiguous(problem.units, copyBins(bins), copyPurse(problem.purse), layout, limitMs) ? layout : undefined;
+  const indices = new Set(fastest);
+  const used = bins.filter(({ index }) => indices.has(index));
+  let best: { readonly layout: Layout; readonly ms: number } | undefined;
+  for (const order of used.length <= ordersOf ? permutations(used) : [bins, bins.toReversed()]) {
+    const layout: Layout = new Int32Array(problem.all.length).fill(-1);
+    const filled = copyBins(order);
+    if (!contiguous(problem.units, filled, copyPurse(problem.purse), layout, limitMs)) continue;
+    const ms = slowestMs(filled);
+    if (best === undefined || ms < best.ms) best = { layout, ms };
+  }
+  return best?.layout;
+}
+
+function permutations<T>(items: readonly T[]): T[][] {
+  if (items.length <= 1) return [[...items]];
+  return items.flatMap((first, at) => permutations(items.toSpliced(at, 1)).map((rest) => [first, ...rest]));
 }
 
 /** Speed-first left something without room: largest memory first wastes least. Takes what places more. */
