@@ -52,3 +52,22 @@ test("a PNode that may have but little of a session counts too: what fits there 
     assert.equal(new Set(decisions.map(({ pnode }) => pnode)).size, 2, JSON.stringify(other));
   }
 });
+
+test("neighbours stay together on machines of unequal speed, whichever of them comes first", () => {
+  const even = chain(
+    ["embedder", "b1", "b2", "b3", "b4", "head"].map((id) =>
+      vnode(id, { flops: id === "embedder" ? 1 : id === "head" ? 2e8 : 1e9 }),
+    ),
+  );
+  for (const speeds of [
+    [10, 11],
+    [11, 10],
+    [10, 10.2],
+  ]) {
+    const fleet = new Fleet(speeds.map((gflops, index) => node(`n${index}`, { gflops })));
+    const { decisions } = place(even, fleet, policy());
+    const order = even.vnodes.map(({ id }) => decisions.find((decision) => decision.vnode === id)?.pnode);
+    const changes = order.filter((pnode, index) => index > 0 && pnode !== order[index - 1]).length;
+    assert.equal(changes, 1, `${speeds}: ${order.join(" ")}`);
+  }
+});
