@@ -76,6 +76,13 @@ export class Chooser {
     return this.#wish.constraint?.guess?.(count) ?? [];
   }
 
+  /** What another model's logits would choose behind these tokens, whatever the answer must fit; undefined if it would end there. */
+  suggest(logits: Float32Array, tokens: readonly number[], promptLength: number): number | undefined {
+    const { sampling, endTokens } = this.#wish;
+    const token = sampleToken(logits, this.#needsHistory ? tokens : [], sampling, tokens.length, promptLength);
+    return endTokens.has(token) ? undefined : token;
+  }
+
   choose(logits: Float32Array, { position, prompt, produced, left }: ChoicePlace): Choice {
     const { sampling, constraint, endTokens, topLogprobs } = this.#wish;
     const history = this.#needsHistory ? [...prompt, ...produced] : [];

@@ -2,9 +2,10 @@
 // template are a stranger's programs, and prompts are written to suit them.
 
 import type { Work } from "../core/aside.ts";
+import { sameBytes } from "../core/bytes.ts";
 import { Recent } from "../core/caches/recent.ts";
 import { loadTokenizer } from "../data/bpe/json.ts";
-import type { TokenTable } from "../data/bpe/token-table.ts";
+import { bytesOfToken, type TokenTable } from "../data/bpe/token-table.ts";
 import type { Tokenizer } from "../data/bpe/tokenizer.ts";
 import { textLane, vocabularyDeadlineMs } from "../data/works.ts";
 import { type Chat, type ChatFormat, openChat, parseChatFormat } from "./chats/chat.ts";
@@ -80,5 +81,36 @@ export const encodingPrompt: Work<AskedText, Int32Array | undefined> = {
     if (text === undefined) return [undefined];
     if (typeof prompt === "string") return [text.tokenizer.encode(prompt, { addSpecial: true })];
     return [text.chat.encode(prompt)];
+  },
+};
+
+export interface TwoVocabularies {
+  /** tokenizer.json files. */
+  readonly one: Uint8Array;
+  readonly other: Uint8Array;
+}
+
+/** The first token that both have and write differently. */
+export interface DifferentToken {
+  readonly id: number;
+  readonly one: string;
+  readonly other: string;
+}
+
+/** Models are padded, and some have a few special tokens more: what both have must be the same. */
+export const comparingVocabularies: Work<TwoVocabularies, DifferentToken | undefined> = {
+  ...common,
+  name: "comparingVocabularies",
+  what: "the vocabularies",
+  deadlineMs: 2 * vocabularyDeadlineMs,
+  run: (files) => {
+    const [one, other] = [files.one, files.other].map(
+      (file) => loadTokenizer(new TextDecoder().decode(file)).table,
+    ) as [TokenTable, TokenTable];
+    const text = (table: TokenTable, id: number) => new TextDecoder().decode(bytesOfToken(table, id));
+    for (let id = 0; id < Math.min(one.ends.length, other.ends.length); id++)
+      if (!sameBytes(bytesOfToken(one, id), bytesOfToken(other, id)))
+        return [{ id, one: text(one, id), other: text(other, id) }];
+    return [undefined];
   },
 };

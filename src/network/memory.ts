@@ -1,7 +1,7 @@
 // How much memory a VNode needs of its host. Orchestrators place by it, PNodes refuse by it.
 
 import { elementCount } from "../core/tensor.ts";
-import { cacheBytesPerPosition, cachePositionsMax } from "./graphs/generation.ts";
+import { cacheBytesPerPosition, cachePositionsMax, generationWay } from "./graphs/generation.ts";
 import type { Plan, VNodePlan } from "./plan.ts";
 import type { WeightFormat } from "./weight-format.ts";
 
@@ -38,4 +38,11 @@ export function servingBytesOf(plan: Plan, vnode: VNodePlan, format?: WeightForm
   const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const caches = cacheBytesPerPosition(vnode) * cachePositionsMax(plan);
   return Math.ceil(weights * servedWeightBytes[format ?? "float32"]) + caches + workspaceBytes;
+}
+
+/** Of all that a model needs to answer on one machine. */
+export function wholeServingBytesOf(plan: Plan, format?: WeightFormat): number {
+  const { needed } = generationWay(plan);
+  const own = plan.vnodes.filter(({ id }) => needed.has(id));
+  return own.reduce((sum, vnode) => sum + servingBytesOf(plan, vnode, format), 0);
 }

@@ -154,6 +154,19 @@ function describeConductors(registry: MetricRegistry, conducted: () => readonly 
     "Tokens of prompts whose beginning was computed for another request.",
     (load) => load.sharedPositions,
   );
-  count("dcnr_model_guessed_tokens_total", "Tokens of answers that were guessed ahead.", (load) => load.drafted);
-  count("dcnr_model_accepted_tokens_total", "Guesses that were right.", (load) => load.accepted);
+  const guesses = (name: string, help: string, of: "guessed" | "right") =>
+    registry.counter(name, help, () =>
+      conducted().flatMap(({ replica, load }) =>
+        Object.entries(load.guesses).map(([kind, count]) => ({
+          labels: { model: replica.split("@", 1)[0] ?? replica, replica, kind },
+          value: count[of],
+        })),
+      ),
+    );
+  guesses(
+    "dcnr_model_guessed_tokens_total",
+    "Tokens of answers that were guessed ahead, by kind: from a schema, the text itself, or a draft.",
+    "guessed",
+  );
+  guesses("dcnr_model_accepted_tokens_total", "Guesses that were right, by kind.", "right");
 }

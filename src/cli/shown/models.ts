@@ -24,7 +24,26 @@ export function showModels(out: Output, models: readonly Model[]): void {
       model.reason,
     ]),
   );
-  for (const model of models) for (const sentence of [...weightLoss(model), ...answerChecks(model)]) out.line(sentence);
+  for (const model of models)
+    for (const sentence of [...weightLoss(model), ...guessesMade(model), ...answerChecks(model)]) out.line(sentence);
+}
+
+const guessers: Readonly<Record<string, string>> = {
+  schema: "from what answers must fit",
+  text: "from the text itself",
+};
+
+type Guessing = Pick<Model, "name" | "draft" | "draftWeights" | "guesses">;
+
+/** What came of guessing its answers' next tokens, and who guesses. */
+export function guessesMade({ name, draft, draftWeights, guesses }: Guessing): string[] {
+  const drafting = draft === "" ? "" : `${draft}${draftWeights === "" ? "" : ` in ${draftWeights}`}`;
+  const told = guesses.map(({ kind, guessed, right }) => {
+    const percent = ((100 * Number(right)) / Math.max(1, Number(guessed))).toFixed(0);
+    return `${guessed.toLocaleString("en")} ${guessers[kind] ?? `by ${drafting || "its draft"}`} (${percent} % right)`;
+  });
+  if (told.length === 0) return drafting === "" ? [] : [`${name}: ${drafting} guesses beside it`];
+  return [`${name}: tokens guessed ahead: ${told.join(", ")}`];
 }
 
 /** What came of repeating its answers, if anybody does. */

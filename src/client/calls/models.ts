@@ -19,6 +19,9 @@ export interface ServeOptions {
   readonly provisional?: boolean;
   /** "8bit" or "4bit" keeps weights in so many bits. */
   readonly weights?: string;
+  /** A session or model, smaller and of the same vocabulary, that guesses what this one says; answers are the same. */
+  readonly draft?: string;
+  readonly draftWeights?: string;
   /** "on" or "off": whether other machines repeat a share of the answers. */
   readonly audit?: string;
 }

@@ -18,7 +18,7 @@ import { ownedBy } from "../rights/limits.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import { findModel, findState, listModels, registerModel } from "../serving/models.ts";
 import { serveModel, stopModel } from "../serving/serve.ts";
-import { statusOf, weightsOf } from "../serving/status.ts";
+import { guessingOf, statusOf, weightsOf } from "../serving/status.ts";
 import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
@@ -181,6 +181,7 @@ function view(needs: InferenceApiNeeds, model: ModelRecord) {
     leastReplicas: model.scaling?.least ?? 0,
     mostReplicas: model.scaling?.most ?? 0,
     ...weightsOf(needs, model),
+    ...guessingOf(needs, model),
     ...checksOf(needs.context, model),
     sessions: [...model.replicas],
     createdWallMs: BigInt(model.createdWallMs),

@@ -109,7 +109,9 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
     describeSession: async ({ session: id }) => {
       const workload = await findWorkload(mirror, id);
       const definition = await needs.compiled.text(workload.identity.definition);
-      return { session: workload.id, definition, work: workOf(workload) };
+      const beside = isReplica(workload) ? workload.draft : undefined;
+      const text = beside && (await needs.compiled.text(beside.definition));
+      return { session: workload.id, definition, work: workOf(workload, text) };
     },
   });
 }
@@ -200,12 +202,17 @@ function disagreed({ context, rooms }: PNodeApiNeeds, { session, vnode, pnode, e
   );
 }
 
-function workOf(workload: SessionRecord | ReplicaRecord) {
+/** `draft`: the definition of what guesses beside a replica's head. */
+function workOf(workload: SessionRecord | ReplicaRecord, draft: string | undefined) {
   if (isReplica(workload)) {
     const { definition, numerics, states, bits = 0, weights = "" } = workload.identity;
     const audited = workload.policy.audit ?? false;
+    const told = workload.draft && {
+      ...{ definition: workload.draft.definition, text: draft ?? "" },
+      ...{ states: hashesOf(workload.draft.states), weights: workload.draft.weights ?? "" },
+    };
     const value = { definition, numerics, states: hashesOf(states), weights, audited, bits };
-    return { case: "serving" as const, value };
+    return { case: "serving" as const, value: { ...value, ...(told && { draft: told }) } };
   }
   const { identity, policy } = workload;
   return { case: "training" as const, value: trainingToWire({ identity, policy }) };

@@ -103,6 +103,17 @@ export interface ReplicaRecord extends WorkloadRecord {
     /** A share of its answers is repeated by other machines. */
     readonly audit?: true;
   };
+  /** Guesses beside its head; absent: nothing does. It decides no answer, so it is no part of the identity. */
+  readonly draft?: ServedDraft;
+}
+
+/** A smaller model that guesses what another one says. */
+export interface ServedDraft {
+  /** What it was asked for by: a session or a model. */
+  readonly source: string;
+  readonly definition: Sha256;
+  readonly states: Readonly<Record<string, StoredState>>;
+  readonly weights?: WeightFormat;
 }
 
 /** What decides a replica's answers. */
@@ -135,6 +146,8 @@ export interface ModelRecord {
   readonly vocabulary: number;
   /** Kept in so few bits while it is served; absent: as they are. */
   readonly weights?: WeightFormat;
+  /** Guesses beside it while it is served; absent: nothing does. */
+  readonly draft?: ServedDraft;
   /** Those that serve it; none while it is stopped. */
   readonly replicas: readonly ReplicaId[];
   /** Replicas come and go by load, within bounds, and are made like this; absent: as many as were asked for. */

@@ -20,7 +20,7 @@ import { type Loads, ModelLoads, type Outcome, type Request } from "./loads.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
 import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
-import { type StatusNeeds, statusOf, weightsOf } from "./status.ts";
+import { guessingOf, type StatusNeeds, statusOf, weightsOf } from "./status.ts";
 import {
   BadSchema,
   type Embedding,
@@ -82,6 +82,7 @@ export class Gateway implements TextGenerator {
       context: model.context,
       ...statusOf(this.#needs, model),
       ...weightsOf(this.#needs, model),
+      ...guessingOf(this.#needs, model),
     }));
   }
 

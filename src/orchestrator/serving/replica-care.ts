@@ -6,7 +6,7 @@ import type { Mirror } from "../records/mirror.ts";
 import type { ReplicaRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import { type Compiled, servingPlan } from "../sessions/compiled.ts";
-import type { Garbage } from "../sessions/garbage.ts";
+import { type Garbage, hashesOf } from "../sessions/garbage.ts";
 import type { Care } from "../workloads/care.ts";
 
 export class ReplicaCare implements Care<ReplicaRecord> {
@@ -20,8 +20,9 @@ export class ReplicaCare implements Care<ReplicaRecord> {
     this.#garbage = garbage;
   }
 
-  async plan({ id, identity }: ReplicaRecord): Promise<PlacementPlan> {
-    return servingPlan(id, await this.#compiled.plan(identity.definition), identity.weights);
+  async plan({ id, identity, draft }: ReplicaRecord): Promise<PlacementPlan> {
+    const beside = draft && { plan: await this.#compiled.plan(draft.definition), weights: draft.weights };
+    return servingPlan(id, await this.#compiled.plan(identity.definition), identity.weights, beside);
   }
 
   initialStates(): Record<string, never> {
@@ -48,8 +49,8 @@ export class ReplicaCare implements Care<ReplicaRecord> {
   async ended(): Promise<void> {}
 
   /** The states stay as long as anybody else names them. */
-  async erase({ id, identity }: ReplicaRecord): Promise<void> {
+  async erase({ id, identity, draft }: ReplicaRecord): Promise<void> {
     await this.#mirror.remove(key.checks(id));
-    this.#garbage.add(Object.values(identity.states).map(({ hash }) => hash));
+    this.#garbage.add([...hashesOf(identity), ...hashesOf(draft)]);
   }
 }

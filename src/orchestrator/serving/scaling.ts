@@ -76,6 +76,7 @@ export class ModelScaling {
       policy,
       requirements,
       vnodes,
+      ...(model.draft && { draft: model.draft }),
     };
     const replicas = await startReplicas(this.#needs, wish, wanted, model.replicas);
     const gone = model.replicas.filter((id) => !replicas.includes(id));

@@ -14,10 +14,11 @@ import { key } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import { checkBelonging, isLimited, ownedBy } from "../rights/limits.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import type { Garbage } from "../sessions/garbage.ts";
+import { type Garbage, hashesOf } from "../sessions/garbage.ts";
 import { requirementsOf } from "../sessions/settings.ts";
 import { usualAssurance } from "../trust/assurance.ts";
 import type { Controller } from "../workloads/controller.ts";
+import { type DraftWish, findDraft } from "./draft.ts";
 import { endReplica } from "./end-replica.ts";
 import { chatFacts, factsOf, findModel, findState } from "./models.ts";
 
@@ -32,7 +33,7 @@ export interface ServeNeeds {
 const replicasMax = 8;
 const spreadMax = 1_000;
 
-export interface ServeRequest {
+export interface ServeRequest extends DraftWish {
   readonly name: string;
   readonly source: string;
   readonly replicas: number;
@@ -41,8 +42,6 @@ export interface ServeRequest {
   readonly mostReplicas?: number;
   readonly spread: number;
   readonly requirements?: Requirements | undefined;
-  /** Also a state that is not checked yet. */
-  readonly provisional?: boolean;
   /** "8bit" or "4bit"; absent, empty and "float32": as they are. */
   readonly weights?: string;
   /** "on" or "off": whether other machines repeat a share of the answers; absent and empty: where strangers may join. */
@@ -50,7 +49,7 @@ export interface ServeRequest {
 }
 
 /** What a replica is made for. */
-type ReplicaWish = Pick<ReplicaRecord, "model" | "identity" | "policy" | "requirements" | "vnodes">;
+type ReplicaWish = Pick<ReplicaRecord, "model" | "identity" | "policy" | "requirements" | "vnodes" | "draft">;
 
 /** Replicas that serve the same already go on undisturbed; those that are no longer wanted end. */
 export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles?: Roles): Promise<ModelRecord> {
@@ -70,10 +69,12 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
   checkWeightFormat(weights, numerics);
   const kept = weights && { weights };
   const identity = { definition, numerics, bits: answerBits, states, ...kept };
+  const draft = await findDraft(needs, request, { name, plan, tokenizer: trained.tokenizer, numerics }, roles);
   const wish = {
     model: name,
     identity,
     vnodes: plan.vnodes.map(({ id }) => id),
+    ...draft,
     ...placementOf(needs.context, request),
   };
   const scaling = scalingOf(request, wish);
@@ -81,10 +82,10 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
   const text = { tokenizer: trained.tokenizer, ...(await chatFacts(needs.context, trained.chat)) };
   let replaced: readonly ReplicaId[] = [];
   const { record } = await mirror.update(key.model(name), (current) => {
-    const { scaling: _, ending = [], weights: __, ...unscaled } = current ?? {};
+    const { scaling: _, ending = [], weights: __, draft: ___, ...unscaled } = current ?? {};
     replaced = [...(current?.replicas ?? []), ...ending.map(({ id }) => id)].filter((id) => !replicas.includes(id));
     if (current?.source === "import" && request.source === name)
-      return { ...(unscaled as ModelRecord), ...kept, replicas, ...scaling };
+      return { ...(unscaled as ModelRecord), ...kept, ...draft, replicas, ...scaling };
     const fresh = { ...ownedBy(roles), name, network: trained.network, createdWallMs: world.clock.wallMs() };
     // What the name stood for before must leave nothing behind, such as a template.
     const { createdWallMs } = current ?? fresh;
@@ -96,6 +97,7 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
       ...text,
       ...factsOf(plan),
       ...kept,
+      ...draft,
       source: request.source,
       replicas,
       ...scaling,
@@ -176,9 +178,9 @@ export async function startReplicas(
   return replicas;
 }
 
-/** Two replicas of one purpose answer alike, and are placed alike. */
-function purposeOf({ identity, policy, requirements }: ReplicaWish): string {
-  return canonicalJson({ identity, policy, requirements });
+/** Two replicas of one purpose answer alike, are placed alike and guess alike. */
+function purposeOf({ identity, policy, requirements, draft }: ReplicaWish): string {
+  return canonicalJson({ identity, policy, requirements, ...(draft && { draft }) });
 }
 
 /** Records of a replica go once its PNodes have been told; the states stay as long as anybody names them. */
@@ -195,12 +197,12 @@ export async function stopModel(needs: ServeNeeds, name: string, forget: boolean
   // An imported model stays to be served again; one made from a session goes with it.
   if (forget || model.source !== "import") {
     await mirror.remove(key.model(name));
-    needs.garbage.add(Object.values(model.states).map(({ hash }) => hash));
+    needs.garbage.add([...hashesOf(model), ...hashesOf(model.draft)]);
   } else await mirror.update(key.model(name), (current) => (current ? stoppedModel(current) : undefined));
   await endReplicas(needs, [...model.replicas, ...(model.ending ?? []).map(({ id }) => id)]);
   events.emit("info", "model.stopped", `model ${name} is no longer served`);
 }
 
-function stoppedModel({ scaling: _, ending: __, weights: ___, ...model }: ModelRecord): ModelRecord {
+function stoppedModel({ scaling: _, ending: __, weights: ___, draft: ____, ...model }: ModelRecord): ModelRecord {
   return { ...model, replicas: [] };
 }

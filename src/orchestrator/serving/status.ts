@@ -55,6 +55,35 @@ export function weightsOf(needs: StatusNeeds, model: ModelRecord): { weights?: s
   return { weights: model.weights, ...(measured.length > 0 && { weightError: Math.max(...measured) }) };
 }
 
+/** What guesses beside a model, and what came of its guesses: of those that its replicas' heads told, by kind. */
+export function guessingOf(
+  needs: StatusNeeds,
+  model: ModelRecord,
+): { draft?: string; draftWeights?: string; guesses?: Guessed[] } {
+  const { source: draft, weights } = model.draft ?? {};
+  const told = model.replicas
+    .flatMap((id) => needs.context.mirror.get(key.replica(id)) ?? [])
+    .flatMap((replica) => replica.vnodes.flatMap((id) => needs.views.vnode(replica, id)))
+    .flatMap(({ guesses = [] }) =>
+      guesses.map(({ kind = "", guessed = 0n, right = 0n }) => ({ kind, guessed, right })),
+    );
+  const kinds = [...new Set(told.map(({ kind }) => kind))];
+  const sum = (kind: string, of: "guessed" | "right") =>
+    told.reduce((all, one) => all + (one.kind === kind ? one[of] : 0n), 0n);
+  const guesses = kinds.map((kind) => ({ kind, guessed: sum(kind, "guessed"), right: sum(kind, "right") }));
+  return {
+    ...(draft !== undefined && { draft }),
+    ...(weights && { draftWeights: weights }),
+    ...(guesses.length > 0 && { guesses }),
+  };
+}
+
+export interface Guessed {
+  readonly kind: string;
+  readonly guessed: bigint;
+  readonly right: bigint;
+}
+
 function loadingOf(needs: StatusNeeds, replica: ReplicaRecord): { missing: number; reason: string } {
   const primaries = replica.vnodes.flatMap((id) => needs.views.vnode(replica, id).slice(0, 1));
   const missing = primaries.filter(({ phase }) => phase !== "serving");

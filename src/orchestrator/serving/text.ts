@@ -71,6 +71,10 @@ export interface ServedModel {
   /** Of weights in few bits: which, and their mean relative error once it was measured. */
   readonly weights?: string;
   readonly weightError?: number;
+  /** What guesses beside it, and what came of guessed tokens by kind. */
+  readonly draft?: string;
+  readonly draftWeights?: string;
+  readonly guesses?: readonly { readonly kind: string; readonly guessed: bigint; readonly right: bigint }[];
 }
 
 /** Clients ask for another model, or tell their user. */

@@ -8,7 +8,7 @@ import type { ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../co
 import { wireBytes } from "../../core/numbers/wire-types.ts";
 import { generationHead } from "../../network/graphs/generation.ts";
 import { expandLanes, lanesOf } from "../../network/lanes.ts";
-import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
+import { memoryBytesOf, servingBytesOf, wholeServingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/settings/session.ts";
 import { tiedGroups } from "../../network/ties.ts";
@@ -141,13 +141,28 @@ export function trainingPlan(
 }
 
 /** A replica's VNodes: what a step is to a session is one answer here. */
-export function servingPlan(id: ReplicaId, plan: Plan, weights?: WeightFormat): PlacementPlan {
+export function servingPlan(
+  id: ReplicaId,
+  plan: Plan,
+  weights?: WeightFormat,
+  draft?: { readonly plan: Plan; readonly weights?: WeightFormat | undefined },
+): PlacementPlan {
   const placed = placementPlan(id, plan, 1, (vnode) => servingBytesOf(plan, vnode, weights));
   // A token goes around: what is chosen beside the head is what the first VNodes get next, so that way counts too.
   const head = generationHead(plan).vnode as VNodeId;
+  // The draft is whole wherever the head is.
+  const beside = draft && {
+    bytes: wholeServingBytesOf(draft.plan, draft.weights),
+    flops: draft.plan.vnodes.reduce((sum, vnode) => sum + flopsOf(vnode, 1), 0),
+  };
+  const vnodes = placed.vnodes.map((vnode) =>
+    vnode.id === head && beside
+      ? { ...vnode, memoryBytes: vnode.memoryBytes + beside.bytes, flops: vnode.flops + beside.flops }
+      : vnode,
+  );
   const takers = plan.vnodes.filter(({ inputs }) => inputs.some(({ source }) => source === "inputs"));
   const back = takers.flatMap((taker) => (taker.id === head ? [] : [{ from: head, to: taker.id, bytes: tokenBytes }]));
-  return { ...placed, edges: [...placed.edges, ...back] };
+  return { ...placed, vnodes, edges: [...placed.edges, ...back] };
 }
 
 const tokenBytes = 4;

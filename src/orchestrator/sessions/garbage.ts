@@ -12,7 +12,7 @@ import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { ModelRecord, SessionRecord } from "../records/sessions.ts";
 import { prefix } from "../records/store-keys.ts";
-import type { VNodeRecord } from "../records/vnodes.ts";
+import type { StoredState, VNodeRecord } from "../records/vnodes.ts";
 import { isKeptLine } from "../trust/finality.ts";
 import { isLost, manifestOf } from "./stored-states.ts";
 
@@ -168,10 +168,10 @@ export class Garbage {
     for (const { durable } of mirror.under(prefix.vnodes)) for (const { hash } of Object.values(durable)) yield hash;
     for (const { initialStates = {}, status } of mirror.under(prefix.sessions))
       if (status !== "deleted") for (const { hash } of Object.values(initialStates)) yield hash;
-    for (const { identity, status } of mirror.under(prefix.replicas))
-      if (status !== "deleted") for (const { hash } of Object.values(identity.states)) yield hash;
+    for (const { identity, draft, status } of mirror.under(prefix.replicas))
+      if (status !== "deleted") yield* [...hashesOf(identity), ...hashesOf(draft)];
     for await (const { record } of listItems<ModelRecord>(mirror.store, prefix.models))
-      for (const { hash } of Object.values(record.states)) yield hash;
+      yield* [...hashesOf(record), ...hashesOf(record.draft)];
   }
 
   /** None of a state whose manifest is lost: nobody could read them. Fails while the store does not answer. */
@@ -184,4 +184,9 @@ export class Garbage {
     this.#parts.set(state, manifest.parts);
     return manifest.parts;
   }
+}
+
+/** The states that something is served from; none of a draft that there is not. */
+export function hashesOf(served: { readonly states: Readonly<Record<string, StoredState>> } | undefined): Sha256[] {
+  return Object.values(served?.states ?? {}).map(({ hash }) => hash);
 }

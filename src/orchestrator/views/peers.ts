@@ -8,6 +8,7 @@ import type { GpuReading, Relaying } from "../../protocol/gen/dcnr/v1/pnode_pb.t
 import type { Network } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import { type MeasuredLink, type Progress, weightErrorOf } from "../fleet/attached/attachment.ts";
+import { guessesOf } from "../fleet/attached/guesses-told.ts";
 import type { Presence } from "../fleet/orchestrators/presence.ts";
 import { key } from "../records/store-keys.ts";
 import type { Doubt } from "./roots.ts";
@@ -105,7 +106,13 @@ export class Peers {
           const waitedMs = waits.phaseSeconds * 1000;
           const one = {
             ...{ session, vnode, epoch: Number(epoch), step: Number(step), phase, detail, stepMs },
-            ...{ sinceMs: nowMs - waitedMs, waitsFor: waits.waitsFor, waitedMs, ...weightErrorOf(waits) },
+            ...{
+              sinceMs: nowMs - waitedMs,
+              waitsFor: waits.waitsFor,
+              waitedMs,
+              ...weightErrorOf(waits),
+              ...guessesOf(waits),
+            },
           };
           progress.set(`${pnode}/${session}/${vnode}`, { ...one, pnode: pnode as PNodeId });
         }

@@ -7,6 +7,7 @@ import type { PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_
 import type { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { shownRoutes } from "../../protocol/routes/routes.ts";
 import type { Context } from "../context.ts";
+import type { GuessesTold } from "../fleet/attached/guesses-told.ts";
 import type { Flapping } from "../fleet/believed/flapping.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "../fleet/believed/reliability.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
@@ -168,6 +169,7 @@ export class Views {
         waitsFor: [...(progress?.waitsFor ?? [])],
         phaseSeconds: progress ? this.#needs.heard.phaseMs(progress) / 1000 : 0,
         ...(progress?.weightError !== undefined && { weightError: progress.weightError }),
+        ...(progress?.guesses && { guesses: progress.guesses.map(wireGuesses) }),
       };
     });
   }
@@ -176,4 +178,8 @@ export class Views {
 /** A workload gets room for all of its VNodes or for none. */
 function waits({ status, id }: WorkloadRecord, unplaced: { readonly reason: string } | undefined): string {
   return unplaced?.reason ?? (status === "waiting" ? `waits until there is room for the whole ${kindOf(id)}` : "");
+}
+
+function wireGuesses({ kind, guessed, right }: GuessesTold) {
+  return { kind, guessed: BigInt(guessed), right: BigInt(right) };
 }

@@ -5,6 +5,7 @@ import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import { isReplicaId, type PNodeId, type Sha256, type VNodeId, type WorkloadId } from "../../core/ids.ts";
 import { blobsOf, parseManifest } from "../../data/manifest.ts";
+import { generationHead } from "../../network/graphs/generation.ts";
 import type { Statement } from "../../trust/statement.ts";
 import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
@@ -209,10 +210,12 @@ export class BlobRights {
     const states = new Set<Sha256>();
     if (isReplica(workload)) {
       const { definition, states: weights } = workload.identity;
-      const { edges } = await this.#compiled.plan(definition);
+      const plan = await this.#compiled.plan(definition);
       // Tied weights are read from the state of the VNode that they belong to.
-      const tied = edges.filter(({ kind, to }) => kind === "tie" && vnodes.has(to)).map(({ from }) => from);
+      const tied = plan.edges.filter(({ kind, to }) => kind === "tie" && vnodes.has(to)).map(({ from }) => from);
       for (const vnode of [...vnodes, ...tied]) if (weights[vnode]) states.add(weights[vnode].hash);
+      if (vnodes.has(generationHead(plan).vnode as VNodeId))
+        for (const { hash } of Object.values(workload.draft?.states ?? {})) states.add(hash);
       return states;
     }
     for (const vnode of vnodes) {

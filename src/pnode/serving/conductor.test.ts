@@ -10,6 +10,7 @@ import { silentLog, type World } from "../../core/world.ts";
 import { Chooser, type Constraint } from "../../models/choosing.ts";
 import { greedy } from "../../models/sampling.ts";
 import { Conductor, type ConductorOptions, type TokenRequest } from "./conductor.ts";
+import { type Drafter, type DrafterOptions, ModelDrafter } from "./drafter.ts";
 import { isLater, type Pass, passTokensMax, rowsMax, type Turn, tokensIn } from "./pass.ts";
 
 const classes = 7;
@@ -245,12 +246,72 @@ async function alone(
   return { reader, stages };
 }
 
+/** A model that says what the large one would, as often as it agrees; now and then its machine fails, and it begins anew. */
+function draftThat(agrees: number, fails = 0): () => Drafter {
+  const chance = chanceOf(77);
+  const caches = new Map<string, number[]>();
+  const run: DrafterOptions["run"] = async (rows, ids, take) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (chance() < fails) throw new Error("its machine fails");
+    let at = 0;
+    const values: number[] = [];
+    for (const { request, position, tokens, logits } of rows) {
+      const known = caches.get(request) ?? [];
+      assert.ok(known.length >= position, "nothing is left out");
+      caches.set(request, [...known.slice(0, position), ...ids.subarray(at, at + tokens)]);
+      at += tokens;
+      if (logits > 0) values.push(...logitsAfter(chance() < agrees ? (caches.get(request) as number[]) : [at]));
+    }
+    take({ values: Float32Array.from(values), width: classes });
+  };
+  let drafter: ModelDrafter | undefined;
+  const open = () => {
+    caches.clear();
+    return new ModelDrafter({
+      ...{ context, positionsMax: 8 * context, vocabulary: classes, run },
+      world: worldAt(() => 0),
+      drop: (requests) => {
+        for (const request of requests) caches.delete(request);
+      },
+      onFailure: () => {
+        drafter = undefined;
+      },
+    });
+  };
+  return () => {
+    drafter ??= open();
+    return drafter;
+  };
+}
+
+function worldAt(nowMs: () => number): World {
+  return {
+    clock: { wallMs: nowMs, monotonicMs: nowMs },
+    timers: { after: () => () => {} },
+    chance: { bytes: (count) => new Uint8Array(count), uniform: () => 0.5 },
+    log: silentLog,
+  };
+}
+
+/** What all stages make of these tokens. */
+function logitsAfter(tokens: readonly number[]): number[] {
+  const stages = Array.from({ length: stagesCount }, () => "undefined");
+  for (const token of tokens) {
+    let value = String(token);
+    for (const [i, last] of stages.entries()) value = stages[i] = sha256(`${last}|${value}`);
+  }
+  return logitsOf(stages.at(-1) as string);
+}
+
 const settings: Readonly<Record<string, Partial<ConductorOptions>>> = {
   "as it is": {},
   "without guesses": { without: ["drafts"] },
   "without shared beginnings": { without: ["prefixes"] },
   "without either": { without: ["drafts", "prefixes"] },
   "far from the other machines": { stageMs: () => 0.01 },
+  "with a draft": { stageMs: () => 0.01, drafter: draftThat(0.8) },
+  "with a draft that is always wrong": { stageMs: () => 0.01, drafter: draftThat(0) },
+  "with a draft that fails": { stageMs: () => 0.01, drafter: draftThat(0.9, 0.05) },
 };
 
 for (const [what, options] of Object.entries(settings))
@@ -343,7 +404,8 @@ for (const [what, options] of Object.entries(settings))
       // A reset may still be due.
       stages.passTime();
       await stages.drive(() => stages.busy.length === 0, chance);
-      const { active, waiting, drafted, accepted, sharedPositions } = stages.conductor.load;
+      const { active, waiting, guesses, sharedPositions } = stages.conductor.load;
+      const { guessed: drafted, right: accepted } = guesses.text;
       assert.deepEqual({ active, waiting }, { active: 0, waiting: 0 });
       assert.equal(drafted > 0 && accepted > 0, !options.without?.includes("drafts"), `${drafted} ${accepted}`);
       assert.equal(sharedPositions > 0, !options.without?.includes("prefixes"), `${sharedPositions} shared`);

@@ -7,7 +7,8 @@ import type { Cancel, World } from "../../core/world.ts";
 import { type ChoiceWish, Chooser } from "../../models/choosing.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
 import { answerName, type RecordedRow } from "./answer-rows.ts";
-import { Acceptance } from "./drafts.ts";
+import type { Drafter } from "./drafter.ts";
+import { type GuessCount, Guessing, type GuessKind } from "./guessing.ts";
 import { Pace } from "./pace.ts";
 import { type Pass, rowsMax } from "./pass.ts";
 import { type Active, isNextToken, nextPieces, type Piece, tokensOf, type Ways } from "./pieces.ts";
@@ -40,6 +41,8 @@ export interface ConductorOptions {
   readonly feed: (pass: Pass, ids: Int32Array) => void;
   /** What a pass takes of the machine that the head is on; 0 while nobody knows. */
   readonly stageMs: () => number;
+  /** A small model beside the head; undefined where there is none, or none yet. */
+  readonly drafter?: () => Drafter | undefined;
   /** Hears what logits were chosen from, where answers are checked. */
   readonly onLogits?: (rows: readonly RecordedRow[], logits: Float32Array) => void;
   /** Ways to be faster that change no answer; both are on unless a test compares. */
@@ -71,8 +74,7 @@ export interface ConductorLoad {
   readonly waiting: number;
   readonly inFlight: number;
   /** Since it began. */
-  readonly drafted: number;
-  readonly accepted: number;
+  readonly guesses: Readonly<Record<GuessKind, GuessCount>>;
   readonly sharedPositions: number;
 }
 
@@ -83,12 +85,13 @@ export class Conductor {
   readonly #inFlight = new Map<number, InFlight>();
   readonly #prefixes = new Prefixes();
   readonly #pace = new Pace();
+  readonly #guessing: Guessing;
   readonly #ways: Ways;
   #dropped: string[] = [];
   #requests = 0;
   #passes = 0;
   #attempt = 0;
-  #counted = { drafted: 0, accepted: 0, sharedPositions: 0 };
+  #sharedPositions = 0;
   #resetTimer: Cancel | undefined;
   #stallTimer: Cancel | undefined;
   #closed = false;
@@ -98,16 +101,18 @@ export class Conductor {
 
   constructor(options: ConductorOptions) {
     this.#options = options;
-    const { context, stageMs, without } = options;
-    const guesses = ({ acceptance }: Active, together: number) =>
-      without?.includes("drafts") ? 0 : this.#pace.drafts(acceptance.rate, stageMs(), together);
-    this.#ways = { context, guesses, shared: (request, tokens) => this.#sharedWith(request, tokens) };
+    const { context, stageMs, world, without, drafter = () => undefined } = options;
+    const onDraft = () => this.#schedule();
+    this.#guessing = new Guessing({ world, pace: this.#pace, stageMs, drafter, onDraft });
+    const guess: Ways["guess"] = (request, tokens, most, together) =>
+      this.#guessing.next(request, tokens, without?.includes("drafts") ? 0 : most, together);
+    this.#ways = { context, guess, shared: (request, tokens) => this.#sharedWith(request, tokens) };
   }
 
   get load(): ConductorLoad {
     return {
       ...{ active: this.#active.size, waiting: this.#waiting.length, inFlight: this.#inFlight.size },
-      ...this.#counted,
+      ...{ guesses: this.#guessing.counts, sharedPositions: this.#sharedPositions },
     };
   }
 
@@ -144,9 +149,9 @@ export class Conductor {
   }
 
   #request(prompt: readonly number[], maxTokens: number, reads: Active["reads"], sent: readonly number[] = []): Active {
-    const [acceptance, answers] = [new Acceptance(), new AnswerQueue()];
+    const [guesses, answers] = [this.#guessing.open(), new AnswerQueue()];
     const key = String(++this.#requests);
-    return { key, prompt, maxTokens, produced: [...sent], reads, acceptance, position: 0, answers };
+    return { key, prompt, maxTokens, produced: [...sent], reads, guesses, position: 0, answers };
   }
 
   #begin(active: Active): void {
@@ -186,6 +191,7 @@ export class Conductor {
   /** `whole`: its caches are what they should be, so that others may begin with them. */
   #remove(active: Active, whole: boolean): void {
     this.#active.delete(active);
+    this.#guessing.end(active);
     if (!whole || this.#options.without?.includes("prefixes")) {
       this.#dropped.push(active.key);
       return;
@@ -242,13 +248,15 @@ export class Conductor {
       .filter((other) => other !== request && other.position > 0)
       .map((other) => ({ key: other.key, tokens: tokensOf(other).slice(0, other.position) }));
     const shared = this.#prefixes.best(tokens, running);
-    this.#counted.sharedPositions += shared?.positions ?? 0;
+    this.#sharedPositions += shared?.positions ?? 0;
     return shared;
   }
 
   #send(pieces: readonly Piece[]): void {
     const { world, feed } = this.#options;
     for (const { request, position, ids, drafts } of pieces) request.position = position + ids.length - drafts.length;
+    if (!this.#options.without?.includes("drafts"))
+      for (const piece of pieces) if (!isNextToken(piece)) this.#guessing.begin(piece.request, tokensOf(piece.request));
     const pass = this.#pass(pieces);
     const isAlone = this.#inFlight.size === 0 && pieces.every(isNextToken);
     this.#inFlight.set(pass.id, { pieces, sentMs: world.clock.monotonicMs(), isAlone });
@@ -301,8 +309,7 @@ export class Conductor {
     const { reads } = piece.request;
     if (reads.kind === "vector") return takeStates(piece, reads.pool, states);
     const { accepted, isOver } = takeTokens(piece, logits, reads.chooser, this.#options.context);
-    this.#counted.drafted += piece.drafts.length;
-    this.#counted.accepted += accepted;
+    this.#guessing.observe(piece.request, piece.guessedBy, piece.drafts.length, accepted);
     return isOver;
   }
 
@@ -370,6 +377,7 @@ export class Conductor {
   #failAll(reason: string): void {
     const error = new DcnrError("unavailable", reason);
     for (const { answers } of [...this.#active, ...this.#waiting]) answers.fail(error);
+    for (const active of this.#active) this.#guessing.end(active);
     this.#active.clear();
     this.#waiting.length = 0;
   }

@@ -27,15 +27,20 @@ function continued(tokens: readonly number[], from: number, count: number): numb
 }
 
 /** Before anything is known of an answer. */
-const hopeful = 0.7;
+export const hopeful = 0.7;
 const share = 0.3;
 /** One that guessed in vain tries again after so many tokens. */
 const retryTokens = 16;
 
 /** How often the guesses of one answer were right of late. */
 export class Acceptance {
-  #rate = hopeful;
+  #rate: number;
   #since = 0;
+
+  /** `expected`: what is known of other answers. */
+  constructor(expected = hopeful) {
+    this.#rate = expected;
+  }
 
   observe(drafted: number, accepted: number): void {
     this.#since = 0;

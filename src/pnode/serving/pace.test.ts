@@ -16,7 +16,7 @@ function paced(hopMs: number, seen: readonly number[]): Pace {
 test("nothing is guessed, and one pass is sent, before anything was measured", () => {
   const pace = new Pace();
   assert.equal(pace.inFlight(10), 1);
-  assert.equal(pace.drafts(0.9, 10), 0);
+  assert.equal(pace.guesses(0.9, 10).count, 0);
 });
 
 test("what is far away is worth guesses and passes under way, also where no pass ever had few rows", () => {
@@ -27,21 +27,29 @@ test("what is far away is worth guesses and passes under way, also where no pass
   ]) {
     const pace = paced(100, seen);
     assert.ok(pace.inFlight(10) >= 8, `${seen}`);
-    assert.ok(pace.drafts(0.9, 10) >= 4, `${seen}: ${pace.drafts(0.9, 10)}`);
-    assert.ok(pace.drafts(0.9, 10) <= draftsMax);
-    assert.equal(pace.drafts(0, 10), 0);
+    assert.ok(pace.guesses(0.9, 10).count >= 4, `${seen}: ${pace.guesses(0.9, 10).count}`);
+    assert.ok(pace.guesses(0.9, 10).count <= draftsMax);
+    assert.equal(pace.guesses(0, 10).count, 0);
   }
 });
 
 test("the more requests of a pass guess, the fewer guesses pay", () => {
   const pace = paced(20, [160, 1, 9, 32]);
-  const counts = [1, 4, 16, 32].map((together) => pace.drafts(0.8, 10, together));
+  const counts = [1, 4, 16, 32].map((together) => pace.guesses(0.8, 10, together).count);
   assert.deepEqual(
     counts.toSorted((a, b) => b - a),
     counts,
   );
   assert.ok((counts[0] as number) > 0);
   assert.equal(counts.at(-1), 0);
+});
+
+test("what a guess takes to find counts: a slow draft pays over long ways only, and fewer of its guesses", () => {
+  const [near, far] = [paced(1, [160, 1, 9]), paced(100, [160, 1, 9])];
+  assert.equal(near.guesses(0.8, 10, 1, 20).count, 0);
+  const [slow, quick] = [far.guesses(0.8, 10, 1, 20), far.guesses(0.8, 10, 1, 2)];
+  assert.ok(slow.count > 0 && slow.count <= quick.count, `${slow.count} and ${quick.count}`);
+  assert.ok(slow.rate < quick.rate && quick.rate < far.guesses(0.8, 10).rate);
 });
 
 test("a way that becomes longer is noticed", () => {

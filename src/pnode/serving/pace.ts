@@ -12,6 +12,13 @@ export const draftsMax = 8;
 /** After so many passes behind others one is sent alone: what waits tells nothing of the way. It costs the time of one pass. */
 const togetherMax = 256;
 
+/** What is worth guessing. */
+export interface GuessPlan {
+  readonly count: number;
+  /** Tokens for each millisecond that are expected of it. */
+  readonly rate: number;
+}
+
 export class Pace {
   /** Around, with so many rows; the fewest that were seen alone. */
   #ring: { readonly ms: number; readonly tokens: number } | undefined;
@@ -49,16 +56,19 @@ export class Pace {
     return Math.min(inFlightMax, Math.max(1, Math.round(aroundMs / stageMs)));
   }
 
-  /** How many guesses bring the most tokens per time, if each is right with this chance and `together` requests of a pass guess as many. */
-  drafts(acceptance: number, stageMs: number, together = 1): number {
+  /**
+   * How many guesses bring the most tokens per time, if each is right with this chance, `together` requests of a pass guess as many, and
+   * finding one takes `guessMs` before the pass can be sent.
+   */
+  guesses(acceptance: number, stageMs: number, together = 1, guessMs = 0): GuessPlan {
     const ringMs = this.#ring?.ms ?? 1;
     const rowMs = this.#rowMs ?? rowShare * (stageMs > 0 ? stageMs : ringMs);
-    let [best, most] = [0, 1 / ringMs];
+    let best: GuessPlan = { count: 0, rate: 1 / ringMs };
     let tokens = 1;
     for (let count = 1; count <= draftsMax; count++) {
       tokens += acceptance ** count;
-      const rate = tokens / (ringMs + count * rowMs * together);
-      if (rate > most) [best, most] = [count, rate];
+      const rate = tokens / (ringMs + count * (rowMs * together + guessMs));
+      if (rate > best.rate) best = { count, rate };
     }
     return best;
   }

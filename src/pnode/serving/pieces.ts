@@ -2,7 +2,7 @@
 
 import type { Chooser } from "../../models/choosing.ts";
 import type { AnswerQueue } from "./answer-queue.ts";
-import { type Acceptance, draftFrom } from "./drafts.ts";
+import type { Guess, GuessKind, RequestGuesses } from "./guessing.ts";
 import { passTokensMax } from "./pass.ts";
 import type { Pool } from "./pooling.ts";
 
@@ -18,7 +18,7 @@ export interface Active {
   readonly produced: number[];
   /** What is made of the head's rows: tokens are chosen, or one vector is made of all. */
   readonly reads: { readonly kind: "tokens"; readonly chooser: Chooser } | { readonly kind: "vector"; pool: Pool };
-  readonly acceptance: Acceptance;
+  readonly guesses: RequestGuesses;
   /** Positions that passes have been sent for, and that are right. */
   position: number;
   readonly answers: AnswerQueue;
@@ -31,6 +31,8 @@ export interface Piece {
   /** Known ones, then guesses. */
   readonly ids: readonly number[];
   readonly drafts: readonly number[];
+  /** Who guessed. */
+  readonly guessedBy: GuessKind;
   /** 0 for a prompt that goes on. */
   readonly logits: number;
   readonly hidden: number;
@@ -41,8 +43,8 @@ export interface Piece {
 export interface Ways {
   /** Positions that prompt and answer must fit into. */
   readonly context: number;
-  /** How many tokens of a request are worth guessing, beside so many requests of the same pass that guess, too. */
-  readonly guesses: (request: Active, together: number) => number;
+  /** Up to `most` tokens behind a request's own, beside so many requests of the same pass that guess, too; "later": it is being found. */
+  readonly guess: (request: Active, tokens: readonly number[], most: number, together: number) => Guess | "later";
   /** Caches of another request that begins with the same tokens. */
   readonly shared: (request: Active, tokens: readonly number[]) => Piece["shared"];
 }
@@ -56,6 +58,7 @@ export function nextPieces(active: ReadonlySet<Active>, atOnce: number, ways: Wa
     if (pieces.length >= share || left < 1) break;
     if (request.reads.kind === "vector" || leftOf(request) !== 1) continue;
     const piece = nextToken(request, left, share, ways);
+    if (piece === undefined) continue;
     left -= piece.ids.length;
     pieces.push(piece);
   }
@@ -70,17 +73,16 @@ export function nextPieces(active: ReadonlySet<Active>, atOnce: number, ways: Wa
   return pieces;
 }
 
-/** The last known token, and guesses at those after it. */
-function nextToken(request: Active, left: number, together: number, { context, guesses }: Ways): Piece {
+/** The last known token, and guesses at those after it; undefined while they are being found. */
+function nextToken(request: Active, left: number, together: number, { context, guess }: Ways): Piece | undefined {
   const tokens = tokensOf(request);
   const { position, maxTokens, produced } = request;
   const mayFollow = Math.min(maxTokens - produced.length, context - tokens.length) - 1;
-  const count = Math.min(guesses(request, together), mayFollow, left - 1);
-  const { reads } = request;
-  const certain = reads.kind === "tokens" && count > 0 ? reads.chooser.guess(count) : [];
-  const drafts = certain.length > 0 ? certain : draftFrom(tokens, count);
-  const ids = [tokens[position] as number, ...drafts];
-  return { request, position, ids, drafts, logits: 1 + drafts.length, hidden: 0 };
+  const found = guess(request, tokens, Math.min(mayFollow, left - 1), together);
+  if (found === "later") return undefined;
+  const ids = [tokens[position] as number, ...found.ids];
+  const drafts = { drafts: found.ids, guessedBy: found.kind };
+  return { request, position, ids, ...drafts, logits: 1 + found.ids.length, hidden: 0 };
 }
 
 /** One known token, and guesses. */
@@ -97,7 +99,8 @@ function promptPiece(request: Active, most: number, ways: Ways): Piece {
   const { reads } = request;
   const logits = isLast && reads.kind === "tokens" ? 1 : 0;
   const hidden = reads.kind === "vector" ? reads.pool.wants(ids.length, isLast) : 0;
-  return { request, position, ids, drafts: [], logits, hidden, ...(shared && { shared }) };
+  const none = { drafts: [], guessedBy: "text" as const };
+  return { request, position, ids, ...none, logits, hidden, ...(shared && { shared }) };
 }
 
 export function tokensOf({ prompt, produced }: Active): number[] {

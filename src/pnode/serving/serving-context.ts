@@ -10,7 +10,7 @@ import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import { numericsFromWire } from "../../network/settings/wire.ts";
 import { parseWeightFormat, type WeightFormat } from "../../network/weight-format.ts";
 import { type AnsweringGraphs, answeringGraphs, compileAside } from "../../network/works.ts";
-import { PNodeService, type ServingWork } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { PNodeService, type ServingDraft, type ServingWork } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 
 export interface ServingNeeds {
@@ -45,6 +45,8 @@ export class ServingContext {
   readonly plan: Plan;
   readonly numerics: EngineKind;
   readonly weights: WeightFormat | undefined;
+  /** A smaller model that guesses beside the head; undefined: none. */
+  readonly draft: ServingContext | undefined;
   /** Answers are checked: what passes is remembered for a while. */
   readonly isAudited: boolean;
   /** VNode that gives the network's outputs. */
@@ -65,7 +67,8 @@ export class ServingContext {
       weights,
       isAudited,
       states,
-    }: Pick<ServingContext, "numerics" | "weights" | "isAudited"> & {
+      draft,
+    }: Pick<ServingContext, "numerics" | "weights" | "isAudited" | "draft"> & {
       readonly states: Readonly<Record<string, string>>;
     },
     graphsOf: (vnode: VNodePlan) => AnsweringGraphs,
@@ -75,6 +78,7 @@ export class ServingContext {
     this.numerics = numerics;
     this.weights = weights;
     this.isAudited = isAudited;
+    this.draft = draft;
     this.#states = states;
     this.#graphsOf = graphsOf;
     const { head, needed, onward } = generationWay(plan);
@@ -90,7 +94,16 @@ export class ServingContext {
     if (work.case !== "serving") fail("failed_precondition", `${replica} is not one that serves`);
     const { definition } = described;
     needs.checkServed({ replica, definition, work: work.value });
-    return ServingContext.of(replica, definition, work.value, aside);
+    const { draft, numerics } = work.value;
+    const beside = draft && (await ServingContext.#draftOf(replica, draft, numerics, aside));
+    return ServingContext.of(replica, definition, work.value, aside, beside);
+  }
+
+  /** It computes where the head does, with the same engine; nobody checks guesses. */
+  static async #draftOf(replica: ReplicaId, draft: ServingDraft, numerics: string, aside: Aside) {
+    if (sha256(draft.text) !== draft.definition)
+      fail("data_loss", `the draft of ${replica} does not have the hash that its settings name`);
+    return ServingContext.of(replica, draft.text, { ...draft, numerics, audited: false }, aside);
   }
 
   /** From what is told of a replica and was checked. */
@@ -99,12 +112,13 @@ export class ServingContext {
     definition: string,
     work: Pick<ServingWork, "numerics" | "states" | "weights" | "audited">,
     aside: Aside,
+    draft?: ServingContext,
   ): Promise<ServingContext> {
     const { states, audited: isAudited } = work;
     const plan = await compileAside(aside, definition);
     const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, definition, plan, vnode);
     const numerics = numericsFromWire(work.numerics, replica);
-    const made = { numerics, weights: parseWeightFormat(work.weights), states, isAudited };
+    const made = { numerics, weights: parseWeightFormat(work.weights), states, isAudited, draft };
     return new ServingContext(replica, plan, made, graphsOf);
   }
 

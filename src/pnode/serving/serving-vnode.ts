@@ -8,7 +8,7 @@ import type { Shape, Tensor } from "../../core/tensor.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import type { Executor, StageExecutor } from "../../engine/engine.ts";
 import { canGenerate, contextOf } from "../../network/graphs/generation.ts";
-import { servingBytesOf } from "../../network/memory.ts";
+import { servingBytesOf, wholeServingBytesOf } from "../../network/memory.ts";
 import type { PlanEdge, VNodePlan } from "../../network/plan.ts";
 import { bitsOf } from "../../network/weight-format.ts";
 import type { StateReader } from "../../states/reader.ts";
@@ -73,7 +73,8 @@ export class ServingVNode {
   /** Input ports that a pass needs. */
   #inputs: readonly string[] = [];
   #turn: Turn = { epoch: -1, attempt: 0 };
-  #running: Promise<void> = Promise.resolve();
+  #running: Promise<void>;
+  readonly #loaded: Promise<void>;
   #trouble = "";
   #noRoom = false;
   #passes = 0;
@@ -85,14 +86,19 @@ export class ServingVNode {
   constructor(assignment: ServingAssignment, shared: ServingShared) {
     this.assignment = assignment;
     this.#shared = shared;
-    this.#running = this.#load();
+    this.#loaded = this.#load();
+    this.#running = this.#loaded;
   }
 
   async #load(): Promise<void> {
     try {
       const context = await this.#shared.context;
       const vnode = context.vnode(this.assignment.vnode);
-      await this.#shared.takeRoom(servingBytesOf(context.plan, vnode, context.weights), this.#stopping.signal);
+      const { draft, head } = context;
+      // The draft is whole wherever the head is.
+      const beside = draft && vnode.id === head ? wholeServingBytesOf(draft.plan, draft.weights) : 0;
+      const bytes = servingBytesOf(context.plan, vnode, context.weights) + beside;
+      await this.#shared.takeRoom(bytes, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       this.#inputs = vnode.inputs
         .filter(({ kind, source }) => kind === "activation" && source !== "labels")
@@ -122,6 +128,11 @@ export class ServingVNode {
         `the weights of VNode ${vnode.id} take ${context.weights}: ${(100 * generation.weightError).toFixed(2)} % of their size is lost`,
       );
     return { kind: "generation", stage, generation };
+  }
+
+  /** Resolves when it has its weights, or will not have them. */
+  get loaded(): Promise<void> {
+    return this.#loaded;
   }
 
   get ready(): boolean {

@@ -24,7 +24,9 @@ import { AnswerCheck } from "./answer-check.ts";
 import type { TokenAnswer } from "./answer-queue.ts";
 import { AnswerRows, type Passage } from "./answer-rows.ts";
 import { Conductor, type ConductorLoad } from "./conductor.ts";
+import { DraftModel } from "./draft-model.ts";
 import { Forwards } from "./forwards.ts";
+import { guessKinds } from "./guessing.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
 import { parsePooling } from "./pooling.ts";
@@ -58,6 +60,8 @@ interface Served {
   readonly vnodes: Map<VNodeId, ServingVNode>;
   /** Lives as long as the head is here. */
   conducting: { readonly head: ServingVNode; readonly conductor: Conductor } | undefined;
+  /** As long, where there is a draft. */
+  drafting: { readonly head: ServingVNode; readonly draft: DraftModel } | undefined;
   readonly forwards: Forwards;
   readonly rows: AnswerRows;
   /** Where its units run here; one as long as VNodes are here. */
@@ -115,6 +119,11 @@ export class Servings {
       served.conducting.conductor.close();
       served.conducting = undefined;
     }
+    if (served.drafting?.head === host) {
+      const { draft } = served.drafting;
+      served.drafting = undefined;
+      this.#options.tasks.run(`stop the draft of ${vnode}`, () => draft.close());
+    }
     this.#options.tasks.run(`stop serving ${vnode}`, () => host.stop());
     this.#options.room.giveBack(hostKey(host.assignment.session, vnode));
   }
@@ -144,6 +153,30 @@ export class Servings {
       onLost: (pass, failure) => this.passes.tellConductor({ session, pass, failure }),
     });
     served.vnodes.set(vnode, host);
+    served.context.then(
+      (context) => this.#draft(context, served, host),
+      () => {},
+    );
+  }
+
+  /** A smaller model comes to wherever the head is, and goes with it. */
+  #draft(context: ServingContext, served: Served, head: ServingVNode): void {
+    const { blobs, signal, world, executorFor } = this.#options;
+    const { vnode, session, epoch } = head.assignment;
+    if (context.draft === undefined || vnode !== context.head || served.vnodes.get(vnode) !== head) return;
+    const draft = new DraftModel({
+      context: context.draft,
+      vocabulary: context.plan.inputs?.below ?? 0,
+      name: `draft/${session}/${epoch}`,
+      world: { ...world, log: withFields(world.log, { session, vnode }) },
+      executor: executorFor,
+      inTurn: async (load) => {
+        await head.loaded;
+        return this.#inTurn(load);
+      },
+      openState: (state) => blobs.openState(session, state, `the draft of ${session}`, signal),
+    });
+    served.drafting = { head, draft };
   }
 
   #open(replica: ReplicaId): Served {
@@ -155,6 +188,7 @@ export class Servings {
       context,
       vnodes: new Map(),
       conducting: undefined,
+      drafting: undefined,
       forwards: new Forwards(),
       rows: new AnswerRows(),
       stage: undefined,
@@ -249,8 +283,9 @@ export class Servings {
     return served.conducting.conductor;
   }
 
-  #conductor(context: ServingContext, { rows }: Served, head: ServingVNode): Conductor {
+  #conductor(context: ServingContext, served: Served, head: ServingVNode): Conductor {
     const { pnode, world } = this.#options;
+    const { rows } = served;
     return new Conductor({
       pnode,
       epoch: head.assignment.epoch,
@@ -258,6 +293,7 @@ export class Servings {
       positionsMax: cachePositionsMax(context.plan),
       world,
       stageMs: () => head.passMs,
+      drafter: () => served.drafting?.draft.drafter,
       ...(context.isAudited && {
         onLogits: (entries, logits) => {
           const shape = [entries.reduce((sum, { tokens }) => sum + tokens, 0), 1];
@@ -314,7 +350,12 @@ export class Servings {
   }
 
   progress() {
-    return [...this.#replicas.values()].flatMap(({ vnodes }) => [...vnodes.values()].map((host) => host.progress()));
+    return [...this.#replicas.values()].flatMap(({ vnodes, conducting }) =>
+      Array.from(vnodes.values(), (host) => ({
+        ...host.progress(),
+        ...(conducting?.head === host && { guesses: toldGuesses(conducting.conductor.load) }),
+      })),
+    );
   }
 
   /** What conductors here have saved and guessed since they began, by replica. */
@@ -331,6 +372,7 @@ export class Servings {
   async stop(): Promise<void> {
     for (const served of this.#replicas.values()) {
       served.conducting?.conductor.close();
+      await served.drafting?.draft.close();
       await Promise.all([...served.vnodes.values()].map((host) => host.stop()));
     }
     this.#replicas.clear();
@@ -339,4 +381,11 @@ export class Servings {
 
 function rowsOf({ data, shape }: Tensor): HeadRows {
   return { values: data as Float32Array, width: shape.at(-1) as number };
+}
+
+/** By kind, of those that were ever guessed. */
+function toldGuesses({ guesses }: ConductorLoad) {
+  return guessKinds
+    .map((kind) => ({ kind, guessed: BigInt(guesses[kind].guessed), right: BigInt(guesses[kind].right) }))
+    .filter(({ guessed }) => guessed > 0n);
 }

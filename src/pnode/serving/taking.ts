@@ -40,10 +40,7 @@ export function takeTokens(
     if (row < drafts.length && chosen.token !== drafts[row]) break;
     if (row < drafts.length) accepted++;
   }
-  if (drafts.length > 0) {
-    request.position = known + accepted;
-    request.acceptance.observe(drafts.length, accepted);
-  }
+  if (drafts.length > 0) request.position = known + accepted;
   return { accepted, isOver };
 }
 

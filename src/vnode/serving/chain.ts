@@ -23,6 +23,8 @@ export interface Chain {
   readonly leaving: readonly PlanEdge[];
   /** The VNode whose logits are wanted, if it is in the chain. */
   readonly head: string | undefined;
+  /** Ports that take the first VNode's inputs too, where a whole network is one chain. */
+  readonly beside?: readonly { readonly vnode: string; readonly port: string }[];
 }
 
 export interface ChainResults {
@@ -35,7 +37,7 @@ export interface ChainResults {
 /** `inputs` are of the chain's first VNode, by port. */
 export async function runChain(
   stage: StageExecutor,
-  { links, inner, leaving, head }: Chain,
+  { links, inner, leaving, head, beside = [] }: Chain,
   rows: readonly ChainRow[],
   inputs: Readonly<Record<string, Tensor>>,
   context: number,
@@ -48,6 +50,7 @@ export async function runChain(
   const feeds: StageFeed[] = Object.entries(inputs).map(([input, { data }]) => ({
     ...{ unit: unitOf(first as string), input, data: data as Float32Array },
   }));
+  for (const { vnode, port } of beside) feeds.push({ ...(feeds[0] as StageFeed), unit: unitOf(vnode), input: port });
   const edges = inner.map(({ from, fromPort, to, toPort, wire }) => ({
     ...{ from: unitOf(from), output: fromPort, to: unitOf(to), input: toPort, wire },
   }));

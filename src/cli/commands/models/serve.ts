@@ -36,6 +36,18 @@ export const command: Command = {
       summary: "in how many bits weights are kept; fewer are faster, take less memory and are less exact",
       default: "float32",
     },
+    draft: {
+      type: "string",
+      value: "SOURCE",
+      summary:
+        "a smaller session or model of the same vocabulary that guesses beside the head what this one says; answers are the same, faster where machines are far apart",
+    },
+    "draft-weights": {
+      type: "string",
+      value: "float32|8bit|4bit",
+      summary: "in how many bits the draft's weights are kept; a model may be its own draft in fewer",
+      default: "float32",
+    },
     audit: {
       type: "string",
       value: "on|off",
@@ -49,6 +61,8 @@ export const command: Command = {
     "dcnr serve my-import --name assistant --replicas 2",
     "dcnr serve my-import --name assistant --replicas 0-4",
     "dcnr serve my-import --weights 4bit",
+    "dcnr serve my-import --draft my-small-import",
+    "dcnr serve my-import --draft my-import --draft-weights 4bit",
     "dcnr serve my-import --audit off",
   ],
   run: (context) =>
@@ -57,10 +71,12 @@ export const command: Command = {
       const [source = ""] = context.arguments;
       const name = flags.optionalText("name");
       const audit = flags.optionalText("audit");
+      const draft = flags.optionalText("draft");
       const options = {
         ...{ ...replicasFrom(flags.text("replicas")), spread: flags.number("spread"), ...(name ? { name } : {}) },
         ...{ provisional: flags.is("provisional"), weights: flags.text("weights") },
         ...(audit ? { audit } : {}),
+        ...{ ...(draft ? { draft } : {}), draftWeights: flags.text("draft-weights") },
       };
       const served = await client.models.serve(source, options);
       if (flags.is("json")) return void out.json(served);

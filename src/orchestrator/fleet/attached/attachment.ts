@@ -12,6 +12,7 @@ import type {
   Relaying,
   RelayPlaceSchema,
 } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type GuessesTold, guessesOf } from "./guesses-told.ts";
 import type { Standing } from "./standing.ts";
 
 export type Down = MessageInitShape<typeof AttachResponseSchema>;
@@ -33,6 +34,8 @@ export interface Progress {
   readonly waitedMs: number;
   /** What weights of few bits lost of their size, on the average; it is for people. */
   readonly weightError?: number;
+  /** Of a served model's head: what came of tokens that were guessed, by kind; it is for people. */
+  readonly guesses?: readonly GuessesTold[];
 }
 
 export interface MeasuredLink {
@@ -159,6 +162,7 @@ export class Attachment {
         waitsFor: one.waitsFor.slice(0, waitsForMax).map((vnode) => vnode.slice(0, vnodeNameMax)),
         waitedMs: one.waitedMs,
         ...weightErrorOf(one),
+        ...guessesOf(one),
       });
     }
     this.progress = progress;

@@ -60,13 +60,21 @@ function decoded(name: string): string {
   }
 }
 
-function modelView({ name, createdWallMs, context, status, reason, weights, weightError }: ServedModel) {
+function modelView(model: ServedModel) {
+  const { name, createdWallMs, context, status, reason, weights, weightError, draft, draftWeights, guesses } = model;
   const created = Math.floor(createdWallMs / 1000);
   return {
     ...{ id: name, object: "model", created, owned_by: "dcnr", context_length: context, status, reason },
     ...(weights && { weights }),
     ...(weightError !== undefined && { weight_error: weightError }),
+    ...(draft !== undefined && { draft, draft_weights: draftWeights ?? "float32" }),
+    ...(guesses && { guessed_tokens: Object.fromEntries(guesses.map(guessView)) }),
   };
+}
+
+/** By kind. Numbers of tokens are far from where doubles end. */
+function guessView({ kind, guessed, right }: NonNullable<ServedModel["guesses"]>[number]) {
+  return [kind, { guessed: Number(guessed), right: Number(right) }] as const;
 }
 
 async function complete(deps: ServingHttp, roles: Roles, request: Request, chat: boolean): Promise<Response> {

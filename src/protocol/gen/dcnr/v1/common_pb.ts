@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/common.proto.
  */
 export const file_dcnr_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChRkY25yL3YxL2NvbW1vbi5wcm90bxIHZGNuci52MSJHCgZUZW5zb3ISIAoFZHR5cGUYASABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAIgAygNEgwKBGRhdGEYAyABKAwidQoLTWVzc2FnZU5hbWUSDwoHc2Vzc2lvbhgBIAEoCRIMCgRzdGVwGAIgASgEEhIKCm1pY3JvYmF0Y2gYAyABKBESDAoEZWRnZRgEIAEoCRIlCglkaXJlY3Rpb24YBSABKA4yEi5kY25yLnYxLkRpcmVjdGlvbiJTCgZNZXRyaWMSDAoEbmFtZRgBIAEoCRIMCgRzdGVwGAIgASgEEg0KBXZhbHVlGAMgASgBEg0KBXZub2RlGAQgASgJEg8KB3Nlc3Npb24YBSABKAkivwEKBUV2ZW50EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9yY2hlc3RyYXRvchgCIAEoCRIPCgd3YWxsX21zGAMgASgDEg0KBWxldmVsGAQgASgJEgwKBGtpbmQYBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIPCgdzZXNzaW9uGAcgASgJEg0KBXZub2RlGAggASgJEg0KBXBub2RlGAkgASgJEgwKBHN0ZXAYCiABKAQSEgoKZnJvbV9wbm9kZRgLIAEoCSrpAQoIRGF0YVR5cGUSGQoVREFUQV9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRREFUQV9UWVBFX0ZMT0FUMzIQARIVChFEQVRBX1RZUEVfRkxPQVQ2NBACEhMKD0RBVEFfVFlQRV9JTlQzMhADEhMKD0RBVEFfVFlQRV9JTlQ2NBAEEhMKD0RBVEFfVFlQRV9VSU5UOBAFEhIKDkRBVEFfVFlQRV9CT09MEAYSFQoRREFUQV9UWVBFX0ZMT0FUMTYQBxIWChJEQVRBX1RZUEVfQkZMT0FUMTYQCBISCg5EQVRBX1RZUEVfSU5UOBAJKpABCglCbG9iU3BhY2USGgoWQkxPQl9TUEFDRV9VTlNQRUNJRklFRBAAEhUKEUJMT0JfU1BBQ0VfU1RBVEVTEAESFwoTQkxPQl9TUEFDRV9EQVRBU0VUUxACEhsKF0JMT0JfU1BBQ0VfVk9DQUJVTEFSSUVTEAMSGgoWQkxPQl9TUEFDRV9ERUZJTklUSU9OUxAEKlUKCURpcmVjdGlvbhIZChVESVJFQ1RJT05fVU5TUEVDSUZJRUQQABIVChFESVJFQ1RJT05fRk9SV0FSRBABEhYKEkRJUkVDVElPTl9CQUNLV0FSRBACYgZwcm90bzM");
+  fileDesc("ChRkY25yL3YxL2NvbW1vbi5wcm90bxIHZGNuci52MSJHCgZUZW5zb3ISIAoFZHR5cGUYASABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAIgAygNEgwKBGRhdGEYAyABKAwiNwoHR3Vlc3NlcxIMCgRraW5kGAEgASgJEg8KB2d1ZXNzZWQYAiABKAQSDQoFcmlnaHQYAyABKAQidQoLTWVzc2FnZU5hbWUSDwoHc2Vzc2lvbhgBIAEoCRIMCgRzdGVwGAIgASgEEhIKCm1pY3JvYmF0Y2gYAyABKBESDAoEZWRnZRgEIAEoCRIlCglkaXJlY3Rpb24YBSABKA4yEi5kY25yLnYxLkRpcmVjdGlvbiJTCgZNZXRyaWMSDAoEbmFtZRgBIAEoCRIMCgRzdGVwGAIgASgEEg0KBXZhbHVlGAMgASgBEg0KBXZub2RlGAQgASgJEg8KB3Nlc3Npb24YBSABKAkivwEKBUV2ZW50EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9yY2hlc3RyYXRvchgCIAEoCRIPCgd3YWxsX21zGAMgASgDEg0KBWxldmVsGAQgASgJEgwKBGtpbmQYBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIPCgdzZXNzaW9uGAcgASgJEg0KBXZub2RlGAggASgJEg0KBXBub2RlGAkgASgJEgwKBHN0ZXAYCiABKAQSEgoKZnJvbV9wbm9kZRgLIAEoCSrpAQoIRGF0YVR5cGUSGQoVREFUQV9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRREFUQV9UWVBFX0ZMT0FUMzIQARIVChFEQVRBX1RZUEVfRkxPQVQ2NBACEhMKD0RBVEFfVFlQRV9JTlQzMhADEhMKD0RBVEFfVFlQRV9JTlQ2NBAEEhMKD0RBVEFfVFlQRV9VSU5UOBAFEhIKDkRBVEFfVFlQRV9CT09MEAYSFQoRREFUQV9UWVBFX0ZMT0FUMTYQBxIWChJEQVRBX1RZUEVfQkZMT0FUMTYQCBISCg5EQVRBX1RZUEVfSU5UOBAJKpABCglCbG9iU3BhY2USGgoWQkxPQl9TUEFDRV9VTlNQRUNJRklFRBAAEhUKEUJMT0JfU1BBQ0VfU1RBVEVTEAESFwoTQkxPQl9TUEFDRV9EQVRBU0VUUxACEhsKF0JMT0JfU1BBQ0VfVk9DQUJVTEFSSUVTEAMSGgoWQkxPQl9TUEFDRV9ERUZJTklUSU9OUxAEKlUKCURpcmVjdGlvbhIZChVESVJFQ1RJT05fVU5TUEVDSUZJRUQQABIVChFESVJFQ1RJT05fRk9SV0FSRBABEhYKEkRJUkVDVElPTl9CQUNLV0FSRBACYgZwcm90bzM");
 
 /**
  * A small tensor carried whole. Large ones travel in chunks (exchange.proto) or as blobs.
@@ -42,6 +42,37 @@ export type Tensor = Message<"dcnr.v1.Tensor"> & {
  */
 export const TensorSchema: GenMessage<Tensor> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_common, 0);
+
+/**
+ * What came of tokens of answers that were guessed ahead. Guesses change how fast answers come, never what they say.
+ *
+ * @generated from message dcnr.v1.Guesses
+ */
+export type Guesses = Message<"dcnr.v1.Guesses"> & {
+  /**
+   * "schema" (what an answer must fit leaves no choice), "text" (what stood there before) or "draft" (a smaller model).
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: uint64 guessed = 2;
+   */
+  guessed: bigint;
+
+  /**
+   * @generated from field: uint64 right = 3;
+   */
+  right: bigint;
+};
+
+/**
+ * Describes the message dcnr.v1.Guesses.
+ * Use `create(GuessesSchema)` to create a new message.
+ */
+export const GuessesSchema: GenMessage<Guesses> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_common, 1);
 
 /**
  * Names of the tensors of one exchange are pure: the content follows from the name.
@@ -82,7 +113,7 @@ export type MessageName = Message<"dcnr.v1.MessageName"> & {
  * Use `create(MessageNameSchema)` to create a new message.
  */
 export const MessageNameSchema: GenMessage<MessageName> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_common, 1);
+  messageDesc(file_dcnr_v1_common, 2);
 
 /**
  * Numbers that a session, a VNode or a PNode reports over time.
@@ -125,7 +156,7 @@ export type Metric = Message<"dcnr.v1.Metric"> & {
  * Use `create(MetricSchema)` to create a new message.
  */
 export const MetricSchema: GenMessage<Metric> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_common, 2);
+  messageDesc(file_dcnr_v1_common, 3);
 
 /**
  * @generated from message dcnr.v1.Event
@@ -202,7 +233,7 @@ export type Event = Message<"dcnr.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_common, 3);
+  messageDesc(file_dcnr_v1_common, 4);
 
 /**
  * @generated from enum dcnr.v1.DataType
