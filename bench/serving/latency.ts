@@ -6,6 +6,7 @@ import { sha256 } from "../../src/core/hash.ts";
 import { silentLog, type World } from "../../src/core/world.ts";
 import { greedy } from "../../src/models/sampling.ts";
 import { Conductor } from "../../src/pnode/serving/conductor.ts";
+import { ModelDrafter } from "../../src/pnode/serving/drafter.ts";
 import { type Pass, tokensIn } from "../../src/pnode/serving/pass.ts";
 
 /** As 4 bit weights of a small model take on one core, and what a row more adds. */
@@ -17,6 +18,11 @@ const crowds = [1, 8, 32];
 
 /** How much of an answer is taken from the prompt, in phrases of a few words: nothing, half as in summaries, nearly all as in edits of a text. */
 const quoted = { "new text": 0, "half quoted": 0.5, "nearly all quoted": 0.95 };
+
+/** How often a draft says what the model says: a small model of the same family, the model itself in fewer bits. */
+const agreements = [0.6, 0.8, 0.95];
+/** What a draft takes for a pass and for each row more, on the head's machine, which does nothing else meanwhile. */
+const [draftMs, draftRowMs] = [2, 0.3];
 
 /** Prompt and answer as one sequence, drawn from a name. */
 function textOf(name: string, share: number): number[] {
@@ -55,8 +61,11 @@ class VirtualTime {
   }
 }
 
+/** Who guesses: nobody, the text itself, or a draft that agrees so often, too. */
+type Guesses = "none" | "text" | number;
+
 /** Tokens per second of all answers together. */
-async function run(hopMs: number, crowd: number, share: number, isGuessing: boolean): Promise<number> {
+async function run(hopMs: number, crowd: number, share: number, guesses: Guesses): Promise<number> {
   const time = new VirtualTime();
   const world: World = {
     clock: { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs },
@@ -67,22 +76,37 @@ async function run(hopMs: number, crowd: number, share: number, isGuessing: bool
   const texts = Array.from({ length: crowd }, (_, i) => textOf(`text ${i}`, share));
   const freeAtMs = Array.from({ length: stages }, () => 0);
   let lastMs = 0;
+  /** One thing after the other on each machine. */
+  const occupy = (stage: number, tookMs: number, done: () => void): void => {
+    freeAtMs[stage] = Math.max(time.nowMs, freeAtMs[stage] as number) + tookMs;
+    time.after((freeAtMs[stage] as number) - time.nowMs, done);
+  };
+  const busy = (tookMs: number) => new Promise<void>((done) => occupy(stages - 1, tookMs, done));
   const enter = (pass: Pass, stage: number): void => {
-    const startMs = Math.max(time.nowMs, freeAtMs[stage] as number);
     const tookMs = stageMs + rowMs * Math.max(0, tokensIn(pass) - 1);
-    freeAtMs[stage] = startMs + tookMs;
-    time.after((freeAtMs[stage] as number) - time.nowMs, () => {
+    occupy(stage, tookMs, () => {
       lastMs = tookMs;
       if (stage + 1 < stages) time.after(hopMs, () => enter(pass, stage + 1));
       else if (pass.rows.length > 0) conductor.finished(pass, { values: logitsOf(pass, texts), width: vocabulary });
     });
   };
+  const drafter = typeof guesses === "number" ? draftOf(guesses, texts, world, busy) : undefined;
   const conductor = new Conductor({
     ...{ pnode: "p", epoch: 1, context: 1_024, positionsMax: 64 * 1_024, world, stageMs: () => lastMs },
-    ...(isGuessing ? {} : { without: ["drafts" as const] }),
+    ...(guesses === "none" ? { without: ["drafts" as const] } : {}),
+    ...(drafter && { drafter: () => drafter }),
     // Beside the head, so the first machine is as far away as the second.
     feed: (pass) => void time.after(hopMs, () => enter(pass, 0)),
   });
+  let isMeasured = drafter === undefined;
+  void drafter?.measure().then(() => {
+    isMeasured = true;
+  });
+  while (!isMeasured) {
+    time.next();
+    await othersTurn();
+  }
+  const beganMs = time.nowMs;
   let open = crowd;
   for (const text of texts) {
     const prompt = text.slice(0, promptTokens);
@@ -99,7 +123,35 @@ async function run(hopMs: number, crowd: number, share: number, isGuessing: bool
     if (!time.next()) throw new Error("the answers stand still");
     await othersTurn();
   }
-  return (crowd * answerTokens * 1_000) / time.nowMs;
+  return (crowd * answerTokens * 1_000) / (time.nowMs - beganMs);
+}
+
+/** Says what a text says next as often as it agrees; whether it does is drawn from the place. */
+function draftOf(
+  agrees: number,
+  texts: readonly (readonly number[])[],
+  world: World,
+  busy: (tookMs: number) => Promise<void>,
+): ModelDrafter {
+  return new ModelDrafter({
+    ...{ world, context: 1_024, positionsMax: 64 * 1_024, vocabulary, drop: () => {} },
+    onFailure: (error) => {
+      throw error;
+    },
+    run: async (rows, ids, take) => {
+      await busy(draftMs + draftRowMs * (ids.length - 1));
+      const values = rows.flatMap(({ request, position, tokens, logits }) => {
+        if (logits === 0) return [];
+        const place = position + tokens;
+        const isRight = Number.parseInt(sha256(`${request} ${place}`).slice(0, 8), 16) < agrees * 2 ** 32;
+        const right = texts[Number(request) - 1]?.[place] ?? 0;
+        const row = Array<number>(vocabulary).fill(0);
+        row[isRight ? right : (right + 1) % vocabulary] = 1;
+        return row;
+      });
+      take({ values: Float32Array.from(values), width: vocabulary });
+    },
+  });
 }
 
 /** After each token of a request the next one of its text is certain. */
@@ -114,19 +166,22 @@ function logitsOf({ rows }: Pass, texts: readonly (readonly number[])[]): Float3
 
 export async function latencyTable(log: (line: string) => void): Promise<string> {
   const lines: string[] = [];
-  for (const [kind, share] of Object.entries(quoted))
-    for (const hopMs of hops) {
-      const cells: string[] = [];
-      for (const crowd of crowds) {
-        const [plain, guessing] = [await run(hopMs, crowd, share, false), await run(hopMs, crowd, share, true)];
-        cells.push(`${plain.toFixed(1)} | ${guessing.toFixed(1)} | ${(guessing / plain).toFixed(2)}`);
-        log(`${kind}, ${hopMs} ms, ${crowd}: ${plain.toFixed(1)} and ${guessing.toFixed(1)} tokens/s`);
-      }
-      lines.push(`| ${kind} | ${hopMs} ms | ${cells.join(" | ")} |`);
+  const row = async (name: string, hopMs: number, share: number, guesses: Guesses) => {
+    const cells: string[] = [];
+    for (const crowd of crowds) {
+      const [plain, guessing] = [await run(hopMs, crowd, share, "none"), await run(hopMs, crowd, share, guesses)];
+      cells.push(`${plain.toFixed(1)} | ${guessing.toFixed(1)} | ${(guessing / plain).toFixed(2)}`);
+      log(`${name}, ${hopMs} ms, ${crowd}: ${plain.toFixed(1)} and ${guessing.toFixed(1)} tokens/s`);
     }
+    lines.push(`| ${name} | ${hopMs} ms | ${cells.join(" | ")} |`);
+  };
+  for (const [kind, share] of Object.entries(quoted)) for (const hopMs of hops) await row(kind, hopMs, share, "text");
+  for (const agrees of agreements)
+    for (const hopMs of hops) await row(`new text, a draft that agrees in ${100 * agrees} %`, hopMs, 0, agrees);
+  for (const hopMs of hops) await row("half quoted, a draft that agrees in 80 %", hopMs, quoted["half quoted"], 0.8);
   const heads = crowds.map((crowd) => `${crowd} at once, tokens/s | with guesses | times`);
   return [
-    `Virtual time: ${stages} machines, ${stageMs} ms a pass on each and ${rowMs} ms for each row more, prompts of ${promptTokens} tokens, answers of ${answerTokens}. Guesses come from the text itself; every answer is the same with and without them (>= 2 times at 100 ms for one reader).`,
+    `Virtual time: ${stages} machines, ${stageMs} ms a pass on each and ${rowMs} ms for each row more, prompts of ${promptTokens} tokens, answers of ${answerTokens}. Guesses come from the text itself, and where it is said from a draft on the head's machine, which takes ${draftMs} ms of it for a pass and ${draftRowMs} ms for each row more; every answer is the same with and without them (>= 2 times at 100 ms for one reader).`,
     "",
     `| answers | between machines | ${heads.join(" | ")} |`,
     `|---|---|${crowds.map(() => "---|---|---|").join("")}`,

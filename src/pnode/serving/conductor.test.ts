@@ -99,8 +99,11 @@ class Stages {
   passes = 0;
   tokens = 0;
   broken = "";
+  /** Turns of this process that a draft may take for its guesses. */
+  readonly thinks: number;
 
   constructor(options: Partial<ConductorOptions> = {}) {
+    this.thinks = options.drafter ? 40 : 0;
     const world: World = {
       clock: { wallMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
       timers: {
@@ -181,6 +184,9 @@ class Stages {
     for (let turns = 0; !isDone(); turns++) {
       assert.ok(turns < 200_000, "it comes to an end");
       disturb();
+      // A draft thinks for no time of this world.
+      for (let i = 0; i < this.thinks && this.busy.length === 0; i++)
+        await new Promise((resolve) => setImmediate(resolve));
       const { busy } = this;
       const stage = busy[Math.floor(chance() * busy.length)];
       if (stage) this.step(stage);
@@ -321,7 +327,7 @@ for (const [what, options] of Object.entries(settings))
       const request = requestOf(seed, 1 + 5 * seed, 30);
       const chance = chanceOf(seed + 1000);
       const disturb = ({ stages, conductor }: Stages) => {
-        if (chance() > 0.03) return;
+        if (chance() > 0.08) return;
         losses++;
         stages[Math.floor(chance() * stagesCount)]?.forget();
         if (chance() < 0.5) conductor.reset();
@@ -470,6 +476,24 @@ function fixed(length: number): Constraint {
     ...{ mayEnd: false, isOver: false },
   };
 }
+
+test("new text comes several tokens at a time with a draft that agrees, and what it guessed is counted", async () => {
+  const request = requestOf(3, 10, 80);
+  const passes: number[] = [];
+  for (const drafter of [undefined, draftThat(0), draftThat(1)]) {
+    const { reader, stages } = await alone(request, chanceOf(1), undefined, {
+      ...{ stageMs: () => 0.01, ...(drafter && { drafter }) },
+    });
+    assert.deepEqual(reader.tokens, answerTo(request));
+    passes.push(stages.passes);
+    const { guessed, right } = stages.conductor.load.guesses.draft;
+    if (drafter === undefined) assert.equal(guessed, 0);
+    else assert.ok(guessed > 0 && right <= guessed);
+  }
+  const [plain, wrong, agreed] = passes as [number, number, number];
+  assert.ok(agreed < plain / 2, `${agreed} passes, ${plain} without a draft`);
+  assert.ok(wrong <= plain, "a draft that is wrong costs no passes");
+});
 
 test("what an answer must fit tells tokens in advance: they come several at a time, and are the same", async () => {
   const found: { passes: number; text: string }[] = [];

@@ -103,7 +103,14 @@ export class Conductor {
     this.#options = options;
     const { context, stageMs, world, without, drafter = () => undefined } = options;
     const onDraft = () => this.#schedule();
-    this.#guessing = new Guessing({ world, pace: this.#pace, stageMs, drafter, onDraft });
+    this.#guessing = new Guessing({
+      world,
+      pace: this.#pace,
+      stageMs,
+      drafter,
+      onDraft,
+      active: () => this.#active.size,
+    });
     const guess: Ways["guess"] = (request, tokens, most, together) =>
       this.#guessing.next(request, tokens, without?.includes("drafts") ? 0 : most, together);
     this.#ways = { context, guess, shared: (request, tokens) => this.#sharedWith(request, tokens) };
@@ -256,7 +263,8 @@ export class Conductor {
     const { world, feed } = this.#options;
     for (const { request, position, ids, drafts } of pieces) request.position = position + ids.length - drafts.length;
     if (!this.#options.without?.includes("drafts"))
-      for (const piece of pieces) if (!isNextToken(piece)) this.#guessing.begin(piece.request, tokensOf(piece.request));
+      for (const { request } of pieces.filter((piece) => !isNextToken(piece)))
+        this.#guessing.begin(request, tokensOf(request));
     const pass = this.#pass(pieces);
     const isAlone = this.#inFlight.size === 0 && pieces.every(isNextToken);
     this.#inFlight.set(pass.id, { pieces, sentMs: world.clock.monotonicMs(), isAlone });

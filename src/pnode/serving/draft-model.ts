@@ -64,7 +64,9 @@ export class DraftModel {
         links.set(id, generation);
       }
       if (this.#closed) return void (await closeAll(generations));
-      this.#loaded = { drafter: this.#drafter(stage, chainOf(context, links)), generations };
+      const drafter = this.#drafter(stage, chainOf(context, links));
+      await drafter.measure();
+      this.#loaded = { drafter, generations };
       world.log("info", `${context.plan.name} guesses beside the head`);
     } catch (error) {
       await closeAll(generations);

@@ -35,6 +35,8 @@ export interface GuessingOptions {
   readonly world: World;
   readonly pace: Pace;
   readonly stageMs: () => number;
+  /** Requests that answers are made for. */
+  readonly active: () => number;
   /** Undefined where there is none, or none yet. */
   readonly drafter: () => Drafter | undefined;
   /** The draft has said something. */
@@ -85,21 +87,29 @@ export class Guessing {
     const plan = this.#plan(guesses.rates.text, together);
     const text = draftFrom(tokens, Math.min(plan.count, most));
     if (asked?.tokens === tokens.length) return { kind: "text", ids: text };
-    const isAsked = this.#ask(request, tokens, most, together, text.length > 0 ? plan.rate : 0);
+    const isAsked = this.#ask(request, tokens, most, text.length > 0 ? plan.rate : 0);
     return isAsked ? "later" : { kind: "text", ids: text };
   }
 
-  #plan(rate: Acceptance, together: number, guessMs = 0) {
+  #plan(rate: Acceptance, together: number) {
     const { pace, stageMs } = this.#options;
-    return pace.guesses(rate.rate, stageMs(), together, guessMs);
+    return pace.guesses(rate.rate, stageMs(), together);
+  }
+
+  /** Drafts take time of the head's machine, which others may need. */
+  #draftPlan(chance: number, guessMs: number) {
+    const { pace, stageMs, active } = this.#options;
+    const atOnce = pace.inFlight(stageMs());
+    const together = Math.ceil(active() / atOnce);
+    return pace.guesses(chance, stageMs(), together, guessMs, Math.min(active(), atOnce));
   }
 
   /** True if the draft should bring more tokens per time than what is known, and thinks now. */
-  #ask(request: Active, tokens: readonly number[], most: number, together: number, known: number): boolean {
+  #ask(request: Active, tokens: readonly number[], most: number, known: number): boolean {
     const drafter = this.#options.drafter();
     const { guesses, key } = request;
     if (drafter?.tokenMs === undefined || guesses.isReading) return false;
-    const { count, rate } = this.#plan(guesses.rates.draft, together, drafter.tokenMs);
+    const { count, rate } = this.#draftPlan(guesses.rates.draft.rate, drafter.tokenMs);
     const unread = drafter.unread(key, tokens);
     if (count === 0 || rate <= known || unread === undefined) return false;
     if (unread > unreadMax) {
@@ -120,12 +130,11 @@ export class Guessing {
     return true;
   }
 
-  /** A prompt is on its way: where drafts pay, the draft reads it meanwhile. */
+  /** A prompt is on its way: where drafts pay the draft reads it meanwhile. */
   begin(request: Active, tokens: readonly number[]): void {
     const drafter = this.#options.drafter();
     if (drafter?.tokenMs === undefined || request.reads.kind !== "tokens" || request.guesses.isReading) return;
-    const { pace, stageMs } = this.#options;
-    if (pace.guesses(this.#draftRate, stageMs(), 1, drafter.tokenMs).count > 0) this.#read(request, tokens, drafter);
+    if (this.#draftPlan(this.#draftRate, drafter.tokenMs).count > 0) this.#read(request, tokens, drafter);
   }
 
   #read({ guesses, key }: Active, tokens: readonly number[], drafter: Drafter): void {

@@ -12,6 +12,9 @@ export const draftsMax = 8;
 /** After so many passes behind others one is sent alone: what waits tells nothing of the way. It costs the time of one pass. */
 const togetherMax = 256;
 
+/** A pass of so many tokens reads a prompt, and says little of how long the next tokens take. */
+const promptTokens = 64;
+
 /** What is worth guessing. */
 export interface GuessPlan {
   readonly count: number;
@@ -58,16 +61,23 @@ export class Pace {
 
   /**
    * How many guesses bring the most tokens per time, if each is right with this chance, `together` requests of a pass guess as many, and
-   * finding one takes `guessMs` before the pass can be sent.
+   * finding one takes `guessMs` of the head's machine before the pass can be sent. Where so many passes are under way that the machine is busy all the
+   * time, that is what counts, and not the way.
    */
-  guesses(acceptance: number, stageMs: number, together = 1, guessMs = 0): GuessPlan {
+  guesses(acceptance: number, stageMs: number, together = 1, guessMs = 0, passes = 1): GuessPlan {
     const ringMs = this.#ring?.ms ?? 1;
+    // What costs the machine something waits until more than prompts has come around.
+    if (guessMs > 0 && (this.#ring?.tokens ?? promptTokens) >= promptTokens) return { count: 0, rate: 1 / ringMs };
     const rowMs = this.#rowMs ?? rowShare * (stageMs > 0 ? stageMs : ringMs);
-    let best: GuessPlan = { count: 0, rate: 1 / ringMs };
+    const roundMs = (count: number) => {
+      const moreMs = count * (rowMs * together + guessMs);
+      return guessMs === 0 ? ringMs + moreMs : Math.max(ringMs + moreMs, passes * (stageMs + moreMs));
+    };
+    let best: GuessPlan = { count: 0, rate: 1 / roundMs(0) };
     let tokens = 1;
     for (let count = 1; count <= draftsMax; count++) {
       tokens += acceptance ** count;
-      const rate = tokens / (ringMs + count * (rowMs * together + guessMs));
+      const rate = tokens / roundMs(count);
       if (rate > best.rate) best = { count, rate };
     }
     return best;
