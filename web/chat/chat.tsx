@@ -1,6 +1,7 @@
 // Talks to a served model: text appears as it is generated, and can be stopped; what was said stays until it is forgotten.
 
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
+import type { Model } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { ActionButton } from "../actions/action-button.tsx";
 import { inference } from "../api.ts";
 import { bytes, count } from "../format.ts";
@@ -22,7 +23,7 @@ export function Chat() {
     <Panel
       id="chat"
       title="Chat"
-      aside={model ? `${model.name} · ${model.status}` : undefined}
+      aside={model ? [model.name, model.status, ...guessed(model)].join(" · ") : undefined}
       actions={
         <>
           {models.length > 1 && (
@@ -63,6 +64,20 @@ export function Chat() {
     </Panel>
   );
 }
+
+/** How often tokens were guessed rightly, by who guessed. */
+function guessed({ guesses }: Pick<Model, "guesses">): string[] {
+  return guesses.map(({ kind, guessed: all, right }) => {
+    const percent = Math.round((100 * Number(right)) / Math.max(1, Number(all)));
+    return `${percent} % of ${all.toLocaleString("en")} guesses ${guessers[kind] ?? `(${kind})`} right`;
+  });
+}
+
+const guessers: Readonly<Record<string, string>> = {
+  schema: "from schemas",
+  text: "from the text",
+  draft: "by the draft",
+};
 
 interface ConversationProps {
   readonly model: string;
