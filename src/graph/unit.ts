@@ -69,6 +69,8 @@ export interface UnitPlan {
 
 /** A row value of a unit: where each row stands in its request, int32 [rows, 1]. */
 export const positionsInput = "positions";
+/** A row value of a unit: which adapter each row uses, int32 [rows, 1]; 0: none. */
+export const adaptersInput = "adapters";
 /** The head's output, [rows whose logits are asked for, classes]. */
 export const logitsOutput = "logits";
 /** What logits are made of, [rows whose hidden states are asked for, width]; absent where nobody can say which value that is. */

@@ -27,7 +27,7 @@ export interface Adapter {
 }
 
 const adaptable = new Set(["linear", "attention"]);
-const keys = ["adapter_rank", "adapter_alpha", "frozen"] as const;
+const keys = ["adapter_rank", "adapter_alpha", "adapter_count", "frozen"] as const;
 
 /** All weights are frozen, and those that are wished for have adapters. */
 export function withAdapters(text: string, { rank, alpha, targets }: AdapterWish): string {
@@ -49,6 +49,23 @@ export function withAdapters(text: string, { rank, alpha, targets }: AdapterWish
   });
   compileText(made);
   return made;
+}
+
+/** All weights are frozen, and beside those of each named node stand so many adapters of a rank. */
+export function withBank(text: string, count: number, ranks: ReadonlyMap<string, number>): string {
+  const bodies = compileText(text).vnodes.flatMap(({ body }) => body);
+  const frozen = new Set(
+    bodies
+      .filter(({ description }) => description.parameters.length > 0)
+      .flatMap((node) => node.standsFor ?? [node.id]),
+  );
+  return edited(text, (id, config) => {
+    if (frozen.has(id)) config.set("frozen", true);
+    const rank = ranks.get(id);
+    if (rank === undefined) return;
+    config.set("adapter_rank", rank);
+    config.set("adapter_count", count);
+  });
 }
 
 /** The network that adapters were put into. */
@@ -106,8 +123,10 @@ function namedTargets(bodies: readonly BodyNode[], targets: readonly string[]): 
   return chosen;
 }
 
-/** In the plan's order. */
+/** In the plan's order. Those of a bank cannot be taken apart again. */
 export function adaptersOf(plan: Pick<Plan, "vnodes">): Adapter[] {
+  if (plan.vnodes.some(({ body }) => body.some(({ config }) => config.has("adapter_count"))))
+    fail("failed_precondition", "the model holds several adapters: take one of the models that it was joined from");
   return plan.vnodes.flatMap(({ body }) =>
     body.flatMap((node) =>
       node.description.parameters.flatMap(({ name, adapter }): Adapter[] => {

@@ -1,4 +1,4 @@
-// An adapter's whole way on real processes: trained beside weights that stay, served, merged, taken elsewhere and back.
+// An adapter's whole way on real processes: trained beside weights that stay, served, merged, taken elsewhere and back, and side by side with another.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { dcnr, finish, prepare, withNetwork } from "../e2e/world.ts";
 
-test("an adapter is trained, served, merged, exported as PEFT does, and imported again", () =>
+test("an adapter is trained, served, merged, exported as PEFT does, imported again, and joined with another to share passes", () =>
   withNetwork(2, async (network) => {
     const { client, directory, local } = network;
     const environment = { DCNR_ORCHESTRATOR: local.orchestrator.address };
@@ -44,4 +44,34 @@ test("an adapter is trained, served, merged, exported as PEFT does, and imported
       const far = apart(adapted, await vectorOf(name));
       assert.ok(far < 1e-5, `${name} is ${far} from it`);
     }
+    for (const name of ["base", "adapted", "merged"]) await client.models.stop(name);
+    await client.models.stop("again");
+
+    const other = JSON.parse(await run("train", id, "--from", base.id, ...wish, "--seed", "9", "--json"));
+    assert.equal(other.status, "done", other.reason);
+    const adapters = ["--adapter", `first=${trained.id}`, "--adapter", `second=${other.id}`];
+    await run("model", "join", base.id, "--name", "all", ...adapters);
+    assert.match(await run("serve", "all", "--spread", "2"), /all also answers as all:first, all:second/);
+    const listed = (await (await fetch(`http://${local.orchestrator.address}/v1/models`)).json()) as {
+      data: { id: string }[];
+    };
+    assert.deepEqual(
+      listed.data.map((one) => one.id),
+      ["all", "all:first", "all:second"],
+    );
+    assert.ok(apart(plain, await vectorOf("all")) < 1e-5);
+    assert.ok(apart(adapted, await vectorOf("all:first")) < 1e-5);
+    assert.ok(apart(adapted, await vectorOf("all:second")) > 1e-4);
+    const ask = async (model: string) => {
+      const tokens: number[] = [];
+      for await (const piece of client.generate(model, "Call me", { maxTokens: 24, temperature: 0.9, seed: 5 }))
+        tokens.push(...piece.tokens);
+      return tokens;
+    };
+    const names = ["all", "all:first", "all:second"];
+    const alone = [];
+    for (const name of names) alone.push(await ask(name));
+    assert.deepEqual(await Promise.all([...names, ...names].map(ask)), [...alone, ...alone], "together as alone");
+    assert.equal(new Set(alone.map(String)).size, 3, "each says something else");
+    await assert.rejects(ask("all:third"), /has no adapter "third": it has first, second/);
   }));

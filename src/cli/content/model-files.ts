@@ -27,6 +27,8 @@ export interface ModelToStore {
   readonly tokenizer?: string | undefined;
   readonly chat?: ChatFormat | undefined;
   readonly pooling?: ModelPooling | undefined;
+  /** Names of the adapters that it holds side by side. */
+  readonly adapters?: readonly string[];
   load(parameter: string): Promise<Tensor>;
 }
 
@@ -55,6 +57,7 @@ export async function storeModel(
     tokenizer: await upload(model.tokenizer),
     chat: await upload(model.chat && JSON.stringify(model.chat)),
     pooling: model.pooling ?? "",
+    adapters: [...(model.adapters ?? [])],
   });
 }
 

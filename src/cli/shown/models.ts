@@ -25,7 +25,18 @@ export function showModels(out: Output, models: readonly Model[]): void {
     ]),
   );
   for (const model of models)
-    for (const sentence of [...weightLoss(model), ...guessesMade(model), ...answerChecks(model)]) out.line(sentence);
+    for (const sentence of [
+      ...weightLoss(model),
+      ...adaptersHeld(model),
+      ...guessesMade(model),
+      ...answerChecks(model),
+    ])
+      out.line(sentence);
+}
+
+/** By which names its adapters are asked. */
+function adaptersHeld({ name, adapters }: Pick<Model, "name" | "adapters">): string[] {
+  return adapters.length === 0 ? [] : [`${name} also answers as ${adapters.map((one) => `${name}:${one}`).join(", ")}`];
 }
 
 const guessers: Readonly<Record<string, string>> = {
@@ -42,8 +53,10 @@ export function guessesMade({ name, draft, draftWeights, guesses }: Guessing): s
     const percent = ((100 * Number(right)) / Math.max(1, Number(guessed))).toFixed(0);
     return `${guessed.toLocaleString("en")} ${guessers[kind] ?? `by ${drafting || "its draft"}`} (${percent} % right)`;
   });
-  if (told.length === 0) return drafting === "" ? [] : [`${name}: ${drafting} guesses beside it`];
-  return [`${name}: tokens guessed ahead: ${told.join(", ")}`];
+  return [
+    ...(drafting === "" ? [] : [`${name}: ${drafting} guesses beside it where that pays`]),
+    ...(told.length === 0 ? [] : [`${name}: tokens guessed ahead: ${told.join(", ")}`]),
+  ];
 }
 
 /** What came of repeating its answers, if anybody does. */

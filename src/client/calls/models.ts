@@ -71,6 +71,7 @@ export const modelCalls = (line: Line) => ({
     tokenizer?: string;
     chat?: string;
     pooling?: string;
+    adapters?: string[];
   }) => {
     const method = InferenceService.method.registerModel;
     return (await line.call(method, model)).model!;

@@ -6,6 +6,8 @@ export interface StageEntry {
   /** Of the first new token. What the request had from there on is gone. */
   readonly position: number;
   readonly tokens: number;
+  /** Which of a bank of adapters its rows use; absent and 0: none. */
+  readonly adapter?: number;
   /** The request begins with the first positions of another, whole pages of them. */
   readonly shared?: { readonly request: string; readonly positions: number };
 }

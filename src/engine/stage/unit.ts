@@ -6,6 +6,7 @@ import { elementCount, type Shape, type Tensor, tensorBytes } from "../../core/t
 import type { ValueInfo } from "../../graph/model.ts";
 import { anyRows, shapeFor } from "../../graph/rows.ts";
 import {
+  adaptersInput,
   hiddenOutput,
   logitsOutput,
   positionsInput,
@@ -195,13 +196,13 @@ class UnitRun {
   #value(name: string): RowValue {
     const known = this.#values.get(name);
     if (known !== undefined) return known;
-    assert(name === positionsInput, `${name} is computed before it is used`);
-    const positions = this.#pass.entries.flatMap(({ position, tokens }) =>
-      Array.from({ length: tokens }, (_, i) => position + i),
+    assert(name === positionsInput || name === adaptersInput, `${name} is computed before it is used`);
+    const numbers = this.#pass.entries.flatMap(({ position, tokens, adapter = 0 }) =>
+      Array.from({ length: tokens }, (_, i) => (name === positionsInput ? position + i : adapter)),
     );
     const info = { name, dtype: "int32" as const, shape: shapeOfPositions };
-    const value = defineRows(this.#frame, info, positions.length);
-    fillRows(this.#room, value, Int32Array.from(positions));
+    const value = defineRows(this.#frame, info, numbers.length);
+    fillRows(this.#room, value, Int32Array.from(numbers));
     this.#values.set(name, value);
     return value;
   }

@@ -44,6 +44,8 @@ export interface BuildSite extends Site {
   outputShape(slot: number): Shape;
   /** Rows of a learned position table for the positions at hand. */
   positionRows(table: Value): Value;
+  /** Which adapter each row uses, int32 [rows, 1]; 0: none. */
+  adapterRows(): Value;
   /** Rotates the last axis by the positions of the axis before it. */
   rotate(value: Value, rope: Rope): Value;
   /** `qkv` is [batch, seq, (heads + 2 kvHeads) headDim]; gives [batch, seq, heads headDim]. */

@@ -6,6 +6,7 @@ import { extract } from "../../graph/extract.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "../../graph/model.ts";
 import { operatorOf } from "../../graph/operators/registry.ts";
 import {
+  adaptersInput,
   hiddenOutput,
   logitsOutput,
   type UnitAttention,
@@ -105,7 +106,9 @@ class Levels {
     for (const node of model.nodes) for (const output of node.outputs) this.#producers.set(output, node);
     for (const name of [...weights, ...Object.keys(model.constants)]) this.#known.set(name, everywhere);
     for (const { name } of model.inputs)
-      if (!weights.has(name) && !this.#attentions.has(name)) this.#known.set(name, 0);
+      if (!weights.has(name) && !this.#attentions.has(name))
+        // Matrices that rows pick by their adapters are picked where they are used: they would be large on their way.
+        this.#known.set(name, name === adaptersInput ? everywhere : 0);
   }
 
   of(name: string): number {

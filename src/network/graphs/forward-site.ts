@@ -1,5 +1,6 @@
 // How nodes are built for training and evaluation: whole sequences, chances while training, costs with their labels.
 
+import { fail } from "../../core/errors.ts";
 import type { Shape } from "../../core/tensor.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import type { BodyNode } from "../body.ts";
@@ -44,6 +45,13 @@ export class ForwardSite extends NodeSite implements BuildSite {
 
   positionRows(table: Value): Value {
     return table;
+  }
+
+  adapterRows(): Value {
+    return fail(
+      "failed_precondition",
+      `node "${this.id}" has several adapters side by side: such a model is served, not trained; train one adapter by itself`,
+    );
   }
 
   rotate(value: Value, rope: Rope): Value {

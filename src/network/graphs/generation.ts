@@ -95,6 +95,19 @@ export function usesPositions(node: BodyNode): boolean {
   return node.nodeType.type === "embedder" && node.config.text("position_encoding") !== "none";
 }
 
+/** Whether its rows name which of several adapters they use. */
+export function usesAdapters(node: BodyNode): boolean {
+  return node.config.has("adapter_count");
+}
+
+/** How many adapters an answer may choose from. */
+export function adapterCountOf(plan: Plan): number {
+  const counts = plan.vnodes.flatMap(({ body }) =>
+    body.map((node) => node.config.optionalNumber("adapter_count") ?? 0),
+  );
+  return counts.reduce((most, count) => Math.max(most, count), 0);
+}
+
 /** Whether answers can be made token by token; a network that cannot is still served for forward passes. */
 export function canGenerate(plan: Plan): boolean {
   const isText = plan.inputs?.wire === "int32" && plan.inputs.shape.length === 1;

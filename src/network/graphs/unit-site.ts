@@ -6,7 +6,7 @@ import { fail } from "../../core/errors.ts";
 import type { Shape } from "../../core/tensor.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import { anyRows } from "../../graph/rows.ts";
-import { positionsInput, type RowPart, type UnitAttention } from "../../graph/unit.ts";
+import { adaptersInput, positionsInput, type RowPart, type UnitAttention } from "../../graph/unit.ts";
 import type { BodyNode } from "../body.ts";
 import type { AttentionLayout, BuildSite } from "../catalogue/build-site.ts";
 import { type BuildState, NodeSite, splitHeads } from "./node-site.ts";
@@ -41,6 +41,10 @@ export class UnitSite extends NodeSite implements BuildSite {
 
   positionRows(table: Value): Value {
     return this.graph.op("Gather", [table, this.declared(positionsInput)], { axis: 0 });
+  }
+
+  adapterRows(): Value {
+    return this.declared(adaptersInput);
   }
 
   /** [rows, 1, width]: an embedder's rows. */

@@ -6,13 +6,27 @@ import { GraphBuilder } from "../../graph/builder.ts";
 import { lowerModel } from "../../graph/lower.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import { anyRows } from "../../graph/rows.ts";
-import { hiddenOutput, logitsOutput, positionsInput, rowComposites, type UnitPlan } from "../../graph/unit.ts";
+import {
+  adaptersInput,
+  hiddenOutput,
+  logitsOutput,
+  positionsInput,
+  rowComposites,
+  type UnitPlan,
+} from "../../graph/unit.ts";
 import type { BodyNode } from "../body.ts";
 import { applyLinear, linearOperands } from "../catalogue/linear.ts";
 import type { Plan, PortPlan, VNodePlan } from "../plan.ts";
 import { cutAtAttention } from "./cut.ts";
 import { portType } from "./forward.ts";
-import { checkGenerates, contextOf, type GenerationHead, generationHead, usesPositions } from "./generation.ts";
+import {
+  checkGenerates,
+  contextOf,
+  type GenerationHead,
+  generationHead,
+  usesAdapters,
+  usesPositions,
+} from "./generation.ts";
 import { UnitSite, type UnitState } from "./unit-site.ts";
 
 /** What a pass of explicit tensors gets from the head beside its logits has the names of ports. */
@@ -39,6 +53,7 @@ export function buildUnit(plan: Plan, vnode: VNodePlan): UnitPlan {
   }
   if (vnode.body.some(usesPositions))
     state.inputs.set(positionsInput, graph.input(positionsInput, "int32", [anyRows, 1]));
+  if (vnode.body.some(usesAdapters)) state.inputs.set(adaptersInput, graph.input(adaptersInput, "int32", [anyRows, 1]));
   for (const node of vnode.body) buildNode(state, node, head);
   if (isHead) graph.output(logitsOf(state, head), logitsOutput);
   const hidden = isHead ? hiddenOf(state, vnode, head) : undefined;

@@ -184,6 +184,7 @@ function view(needs: InferenceApiNeeds, model: ModelRecord) {
     ...guessingOf(needs, model),
     ...checksOf(needs.context, model),
     sessions: [...model.replicas],
+    adapters: [...(model.adapters ?? [])],
     createdWallMs: BigInt(model.createdWallMs),
   };
 }

@@ -139,6 +139,8 @@ export interface ModelRecord {
   readonly chat?: string;
   /** The chat format has a template. */
   readonly converses?: boolean;
+  /** Names of the adapters that it holds side by side, in their order; absent: none. */
+  readonly adapters?: readonly string[];
   /** Which of its tokens' hidden states stand for a text; absent: the mean of all. */
   readonly pooling?: "last";
   readonly parameters: number;

@@ -7,6 +7,7 @@ import { listItems, readItem } from "../../store/records/update.ts";
 import { jobCalled } from "../records/fresh.ts";
 import type { Mirror } from "../records/mirror.ts";
 import type { ModelRecord } from "../records/sessions.ts";
+import { modelNameOf } from "../records/speakers.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { type Belonging, checkBelonging, isLimited } from "./limits.ts";
 
@@ -30,7 +31,7 @@ export async function belongingOf(mirror: Mirror, subject: Subject, name: string
     case Subject.SESSION:
       return mirror.read(key.session(name));
     case Subject.MODEL:
-      return mirror.read(key.model(name));
+      return mirror.read(key.model(modelNameOf(name)));
     case Subject.SOURCE:
       return (await mirror.read(key.session(name))) ?? mirror.read(key.model(name));
     case Subject.STATE:

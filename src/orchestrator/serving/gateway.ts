@@ -15,9 +15,10 @@ import type { AnswerCare } from "../answers/answer-care.ts";
 import type { Canaries } from "../answers/canaries.ts";
 import type { GivenAnswer } from "../answers/given.ts";
 import type { ModelRecord } from "../records/sessions.ts";
+import { adapterMark } from "../records/speakers.ts";
 import { answerText, bareTokens, type TokenBatch, withCalls } from "./answer.ts";
 import { type Loads, ModelLoads, type Outcome, type Request } from "./loads.ts";
-import { findModel, listModels } from "./models.ts";
+import { findModel, findSpeaker, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
 import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
 import { guessingOf, type StatusNeeds, statusOf, weightsOf } from "./status.ts";
@@ -76,23 +77,26 @@ export class Gateway implements TextGenerator {
     const served = (await listModels(this.#needs.context)).filter(
       (model) => (model.replicas.length > 0 || model.scaling !== undefined) && model.context > 0,
     );
-    return served.map((model) => ({
-      name: model.name,
-      createdWallMs: model.createdWallMs,
-      context: model.context,
-      ...statusOf(this.#needs, model),
-      ...weightsOf(this.#needs, model),
-      ...guessingOf(this.#needs, model),
-    }));
+    return served.flatMap((model) => {
+      const { createdWallMs, context, adapters = [] } = model;
+      const facts = {
+        ...{ createdWallMs, context },
+        ...statusOf(this.#needs, model),
+        ...weightsOf(this.#needs, model),
+        ...guessingOf(this.#needs, model),
+      };
+      const names = [model.name, ...adapters.map((adapter) => `${model.name}${adapterMark}${adapter}`)];
+      return names.map((name) => ({ name, ...facts }));
+    });
   }
 
   async *generate(request: TextRequest, signal: AbortSignal): AsyncGenerator<TextPiece> {
     checkLimits(request);
-    const model = await findModel(this.#needs.context, request.model);
+    const { model, adapter } = await findSpeaker(this.#needs.context, request.model);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
     const { table, ids, stop, endTokens, schema, calls } = await this.#prompts.of(model, request);
     const shape = await this.#schema(model, schema ?? request.schema);
-    const wanted = { ...wantedOf(request, ids, endTokens), ...shape };
+    const wanted = { ...wantedOf(request, ids, endTokens), ...shape, adapter };
     const asked = this.loads.begin(model.name, ids.length);
     let outcome: Outcome = "cancelled";
     try {
@@ -250,11 +254,11 @@ export class Gateway implements TextGenerator {
   }
 
   async embed(request: EmbedRequest, signal: AbortSignal): Promise<Embedding> {
-    const model = await findModel(this.#needs.context, request.model);
+    const { model, adapter } = await findSpeaker(this.#needs.context, request.model);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} takes numbers, not text`);
     const prompt = await this.#prompts.idsOf(model, request);
     const { values } = await this.#once(model, prompt.length, signal, (address, replica, options) => {
-      const asked = { session: replica, prompt, pooling: model.pooling ?? "mean" };
+      const asked = { session: replica, prompt, pooling: model.pooling ?? "mean", adapter };
       return this.#needs.network.call(address, ServingService.method.embedTokens, asked, options);
     });
     return { vector: values, promptTokens: prompt.length };

@@ -7,12 +7,14 @@ import { parseId, parseSha256, type SessionId, type Sha256 } from "../../core/id
 import { parseManifest } from "../../data/manifest.ts";
 import { chatFormatBytesMax } from "../../models/chats/chat.ts";
 import { checkingChat } from "../../models/works.ts";
+import { adapterCountOf } from "../../network/graphs/generation.ts";
 import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { usualNumerics } from "../fleet/capacity/usual-numerics.ts";
 import type { ModelRecord, SessionRecord } from "../records/sessions.ts";
+import { adapterMark, modelNameOf } from "../records/speakers.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { StoredState } from "../records/vnodes.ts";
 import type { Compiled } from "../sessions/compiled.ts";
@@ -48,6 +50,22 @@ export async function findModel(context: Context, name: string): Promise<ModelRe
   const record = await context.mirror.read(key.model(id));
   if (record) return record;
   throw new NoSuchModel(`there is no model "${id}": see dcnr model list, or serve one with dcnr serve SESSION`);
+}
+
+/** A model that answers, and which of its adapters: NAME, or NAME:ADAPTER. */
+export async function findSpeaker(
+  context: Context,
+  name: string,
+): Promise<{ readonly model: ModelRecord; readonly adapter: number }> {
+  const model = await findModel(context, modelNameOf(name));
+  if (!name.includes(adapterMark)) return { model, adapter: 0 };
+  const wanted = name.slice(model.name.length + 1);
+  const index = (model.adapters ?? []).indexOf(wanted);
+  if (index >= 0) return { model, adapter: index + 1 };
+  const known = (model.adapters ?? []).join(", ");
+  throw new NoSuchModel(
+    `model ${model.name} has no adapter "${wanted.slice(0, 80)}": ${known ? `it has ${known}` : "it has none at all"}`,
+  );
 }
 
 /** The newest final state of a session, or any if `provisional`; or the states that were registered under a name. */
@@ -123,6 +141,7 @@ export async function registerModel(
     tokenizer: string;
     chat: string;
     pooling: string;
+    adapters: readonly string[];
   },
   owned: Pick<ModelRecord, "owner"> = {},
 ): Promise<ModelRecord> {
@@ -150,6 +169,7 @@ export async function registerModel(
     tokenizer: request.tokenizer === "" ? "" : parseSha256(request.tokenizer, "the tokenizer"),
     ...(await chatFacts(context, request.chat)),
     ...(isPooling(request.pooling) === "last" ? { pooling: "last" } : {}),
+    ...adapterNames(plan, request.adapters),
     ...factsOf(plan),
     replicas: [],
     createdWallMs: world.clock.wallMs(),
@@ -158,6 +178,16 @@ export async function registerModel(
   if (!written)
     fail("already_exists", `there is a model "${name}" already: choose another name, or stop and delete it`);
   return record as ModelRecord;
+}
+
+/** As many names as the network has adapters, each of them once. */
+function adapterNames(plan: Plan, names: readonly string[]): Pick<ModelRecord, "adapters"> {
+  const count = adapterCountOf(plan);
+  if (names.length !== count)
+    fail("invalid_argument", `${names.length} adapters are named, the network holds ${count}`);
+  const adapters = names.map((name) => parseId<string>(name, "an adapter's name"));
+  if (new Set(adapters).size < count) fail("invalid_argument", "two adapters have the same name");
+  return count === 0 ? {} : { adapters };
 }
 
 function isPooling(pooling: string): string {

@@ -98,6 +98,7 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
       ...factsOf(plan),
       ...kept,
       ...draft,
+      ...(asked?.adapters && { adapters: asked.adapters }),
       source: request.source,
       replicas,
       ...scaling,

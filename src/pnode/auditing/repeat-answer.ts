@@ -82,7 +82,8 @@ export async function repeatAnswer(
           if (kind === "activation" && source !== "labels")
             feeds[name] = values.get(context.edgeInto(id, name))?.[chunk] as Tensor;
         const logits = id === head ? Math.max(0, Math.min(count, start + count - first)) : 0;
-        const results = await run({ request: "check", position: start, tokens: count, logits }, feeds);
+        const row = { request: "check", position: start, tokens: count, logits, adapter: asked.adapter ?? 0 };
+        const results = await run(row, feeds);
         for (const [index, edge] of leaving.entries()) {
           const travelled = open(pack(results.leaving[index] as Tensor, edge.wire, edge.id));
           (values.get(edge.id) as Tensor[]).push(travelled);
@@ -114,7 +115,7 @@ function chunked(ids: readonly number[]): Tensor[] {
 }
 
 type RunRows = (
-  row: { request: string; position: number; tokens: number; logits: number },
+  row: { request: string; position: number; tokens: number; logits: number; adapter: number },
   feeds: Readonly<Record<string, Tensor>>,
 ) => ReturnType<typeof runChain>;
 

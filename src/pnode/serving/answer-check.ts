@@ -52,7 +52,7 @@ export class AnswerCheck {
     const { blobs, room, executorFor, schemas, world } = this.#needs;
     const context = await ServingContext.open(replica, this.#needs);
     if (!canGenerate(context.plan)) fail("failed_precondition", `${replica} does not generate text`);
-    const request = tokenRequest({ ...asked, sent: [] }, context.plan.inputs?.below ?? 0);
+    const request = tokenRequest({ ...asked, sent: [] }, context.plan.inputs?.below ?? 0, context.adapters);
     if (request.prompt.length === 0) fail("invalid_argument", "the prompt has a token at least");
     if (answer.length === 0 && finish !== "stop")
       fail("invalid_argument", "an answer without tokens is one that ended by itself");

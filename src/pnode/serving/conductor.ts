@@ -21,11 +21,14 @@ export interface TokenRequest extends ChoiceWish {
   /** Tokens that an earlier conductor has sent: read, not chosen again. */
   readonly sent: readonly number[];
   readonly maxTokens: number;
+  /** Which of the model's adapters answers; absent: none. */
+  readonly adapter?: number;
 }
 
 export interface EmbedRequest {
   readonly prompt: readonly number[];
   readonly pooling: Pooling;
+  readonly adapter?: number;
 }
 
 export interface ConductorOptions {
@@ -125,9 +128,10 @@ export class Conductor {
 
   /** Tokens as they are chosen, until the answer ends or the signal aborts. Fails at once if the request cannot be taken. */
   generate(request: TokenRequest, signal: AbortSignal): AsyncGenerator<TokenAnswer> {
-    const { prompt, sent, maxTokens } = request;
+    const { prompt, sent, maxTokens, adapter = 0 } = request;
     this.#check(prompt, this.#options.context - 1, sent.length > 0 ? continuedMax : waitingMax);
-    const active = this.#request(prompt, maxTokens, { kind: "tokens", chooser: new Chooser(request, sent) }, sent);
+    const reads = { kind: "tokens" as const, chooser: new Chooser(request, sent) };
+    const active = this.#request({ prompt, maxTokens, adapter, reads, produced: [...sent] });
     if (sent.length >= maxTokens || prompt.length + sent.length >= this.#options.context)
       active.answers.push({ tokens: [], finish: "length" });
     else if (!signal.aborted) this.#begin(active);
@@ -147,18 +151,19 @@ export class Conductor {
   }
 
   /** One vector of length 1 for the whole prompt. */
-  async embed({ prompt, pooling }: EmbedRequest, signal: AbortSignal): Promise<Float32Array> {
+  async embed({ prompt, pooling, adapter = 0 }: EmbedRequest, signal: AbortSignal): Promise<Float32Array> {
     this.#check(prompt, this.#options.context, waitingMax);
-    const active = this.#request(prompt, 0, { kind: "vector", pool: new Pool(pooling) });
+    const reads = { kind: "vector" as const, pool: new Pool(pooling) };
+    const active = this.#request({ prompt, maxTokens: 0, adapter, reads, produced: [] });
     if (!signal.aborted) this.#begin(active);
     for await (const { vector } of active.answers.read(signal, () => this.#end(active))) if (vector) return vector;
     return fail("cancelled", "nobody waits for the vector any more");
   }
 
-  #request(prompt: readonly number[], maxTokens: number, reads: Active["reads"], sent: readonly number[] = []): Active {
+  #request(wish: Pick<Active, "prompt" | "maxTokens" | "adapter" | "reads" | "produced">): Active {
     const [guesses, answers] = [this.#guessing.open(), new AnswerQueue()];
     const key = String(++this.#requests);
-    return { key, prompt, maxTokens, produced: [...sent], reads, guesses, position: 0, answers };
+    return { ...wish, key, guesses, position: 0, answers };
   }
 
   #begin(active: Active): void {
@@ -203,7 +208,8 @@ export class Conductor {
       this.#dropped.push(active.key);
       return;
     }
-    this.#prefixes.keep({ key: active.key, tokens: tokensOf(active).slice(0, active.position) });
+    const { key, adapter, position } = active;
+    this.#prefixes.keep({ key, adapter, tokens: tokensOf(active).slice(0, position) });
     this.#dropped.push(...this.#prefixes.shrink(this.#options.positionsMax - this.#reserved()));
   }
 
@@ -253,8 +259,8 @@ export class Conductor {
     if (request.reads.kind === "vector" || this.#options.without?.includes("prefixes")) return undefined;
     const running = [...this.#active]
       .filter((other) => other !== request && other.position > 0)
-      .map((other) => ({ key: other.key, tokens: tokensOf(other).slice(0, other.position) }));
-    const shared = this.#prefixes.best(tokens, running);
+      .map((other) => ({ key: other.key, adapter: other.adapter, tokens: tokensOf(other).slice(0, other.position) }));
+    const shared = this.#prefixes.best(tokens, request.adapter, running);
     this.#sharedPositions += shared?.positions ?? 0;
     return shared;
   }
@@ -283,6 +289,7 @@ export class Conductor {
     const rows = pieces.map(({ request, position, ids, logits, hidden, shared }) => ({
       ...{ request: request.key, position, tokens: ids.length, logits },
       ...(hidden > 0 && { hidden }),
+      ...(request.adapter > 0 && { adapter: request.adapter }),
       ...(shared && { shared }),
     }));
     return { id: ++this.#passes, conductor: pnode, epoch, attempt: this.#attempt, rows, plain: false, dropped };

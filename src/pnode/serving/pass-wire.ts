@@ -13,8 +13,8 @@ export function toProtoPass(pass: Pass): MessageInitShape<typeof PassSchema> {
     ...pass,
     id: BigInt(id),
     epoch: BigInt(epoch),
-    rows: rows.map(({ request, position, tokens, logits, hidden = 0, shared }) => ({
-      ...{ request, position, tokens, logits, hidden },
+    rows: rows.map(({ request, position, tokens, logits, hidden = 0, adapter = 0, shared }) => ({
+      ...{ request, position, tokens, logits, hidden, adapter },
       ...(shared && { sharesWith: shared.request, sharedPositions: shared.positions }),
     })),
     dropped: [...dropped],
@@ -41,11 +41,12 @@ export function fromProtoPass(pass: ProtoPass | undefined): Pass {
 }
 
 function fromProtoRow(row: ProtoRow): PassRow {
-  const { request, position, tokens, logits, hidden, sharesWith, sharedPositions } = row;
+  const { request, position, tokens, logits, hidden, adapter, sharesWith, sharedPositions } = row;
   if (tokens < 1 || logits > tokens || hidden > tokens)
     fail("invalid_argument", `a row of a pass has ${tokens} tokens, ${logits} logits, ${hidden} hidden states`);
   if (sharedPositions > 0 && sharedPositions !== position)
     fail("invalid_argument", `a row shares ${sharedPositions} positions and begins at ${position}`);
   const shared = sharedPositions > 0 && { shared: { request: sharesWith, positions: sharedPositions } };
-  return { request, position, tokens, logits, ...(hidden > 0 && { hidden }), ...shared };
+  const own = { ...(hidden > 0 && { hidden }), ...(adapter > 0 && { adapter }) };
+  return { request, position, tokens, logits, ...own, ...shared };
 }

@@ -13,6 +13,8 @@ export interface PassRow {
   readonly logits: number;
   /** Of how many of the last tokens the head gives hidden states; absent: of none. */
   readonly hidden?: number;
+  /** Which of the model's adapters the request uses; absent: none. */
+  readonly adapter?: number;
   /** The request begins with the first positions of another, whose caches it shares. */
   readonly shared?: { readonly request: string; readonly positions: number };
 }

@@ -14,6 +14,8 @@ export interface Active {
   readonly key: string;
   readonly prompt: readonly number[];
   readonly maxTokens: number;
+  /** Which of the model's adapters answers; 0: none. */
+  readonly adapter: number;
   /** Chosen or repeated tokens, in order. */
   readonly produced: number[];
   /** What is made of the head's rows: tokens are chosen, or one vector is made of all. */

@@ -8,6 +8,8 @@ export interface Cached {
   readonly key: string;
   /** What the cached positions hold. */
   readonly tokens: readonly number[];
+  /** Which of the model's adapters they were made with: others make something else of the same tokens. */
+  readonly adapter: number;
 }
 
 /** Of those kept after their end. */
@@ -48,9 +50,14 @@ export class Prefixes {
   }
 
   /** The longest common beginning in whole pages; the last token is always computed, since its logits are wanted. */
-  best(tokens: readonly number[], running: readonly Cached[]): { request: string; positions: number } | undefined {
+  best(
+    tokens: readonly number[],
+    adapter: number,
+    running: readonly Cached[],
+  ): { request: string; positions: number } | undefined {
     let found: { request: string; positions: number } | undefined;
-    for (const { key, tokens: theirs } of [...running, ...this.#kept.values()]) {
+    for (const { key, tokens: theirs, adapter: other } of [...running, ...this.#kept.values()]) {
+      if (other !== adapter) continue;
       const positions = commonPages(tokens, theirs);
       if (positions > (found?.positions ?? 0)) found = { request: key, positions };
     }

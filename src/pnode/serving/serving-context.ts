@@ -5,7 +5,7 @@ import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { parseSha256, type ReplicaId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import type { EngineKind } from "../../engine/engine.ts";
-import { generationWay } from "../../network/graphs/generation.ts";
+import { adapterCountOf, generationWay } from "../../network/graphs/generation.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import { numericsFromWire } from "../../network/settings/wire.ts";
 import { parseWeightFormat, type WeightFormat } from "../../network/weight-format.ts";
@@ -51,6 +51,8 @@ export class ServingContext {
   readonly isAudited: boolean;
   /** VNode that gives the network's outputs. */
   readonly head: string;
+  /** How many adapters answers may choose from. */
+  readonly adapters: number;
   /** VNodes on the way to the head; the others (costs) do nothing here. */
   readonly needed: ReadonlySet<string>;
   /** Activations on the way to the head. */
@@ -83,6 +85,7 @@ export class ServingContext {
     this.#graphsOf = graphsOf;
     const { head, needed, onward } = generationWay(plan);
     this.head = head;
+    this.adapters = adapterCountOf(plan);
     this.needed = needed;
     this.onward = onward;
   }

@@ -25,6 +25,7 @@ import { samplesMax } from "./forwards.ts";
 import { isLater, type Pass, type PassTarget, type Turn, tokensIn } from "./pass.ts";
 import type { PassSender } from "./passes.ts";
 import type { ServingContext } from "./serving-context.ts";
+import { checkAdapter } from "./token-request.ts";
 import { wantedWeights } from "./wanted-weights.ts";
 
 export interface ServingShared {
@@ -159,6 +160,7 @@ export class ServingVNode {
     const { vnode } = this.assignment;
     const plan = context.vnode(vnode).inputs.find(({ name }) => name === port);
     if (!plan) fail("invalid_argument", `VNode ${vnode} has no input ${port}`);
+    for (const { adapter = 0 } of pass.rows) checkAdapter(adapter, context.adapters);
     const edge = context.plan.edges.find(
       ({ to, toPort, kind }) => to === vnode && toPort === port && kind === plan.kind,
     );

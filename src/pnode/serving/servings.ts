@@ -34,7 +34,7 @@ import { Schemas } from "./schemas.ts";
 import { ServingContext, type ServingNeeds } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
 import type { HeadRows } from "./taking.ts";
-import { checkTokens, tokenRequest, toProtoLogprobs } from "./token-request.ts";
+import { checkAdapter, checkTokens, tokenRequest, toProtoLogprobs } from "./token-request.ts";
 
 /** Whoever waits for an answer hears so often that it is still thought about. */
 const signsMs = 5_000;
@@ -246,22 +246,23 @@ export class Servings {
     return { served, context, head };
   }
 
-  async #embed({ session, prompt, pooling }: EmbedTokensRequest, signal: AbortSignal) {
+  async #embed({ session, prompt, pooling, adapter }: EmbedTokensRequest, signal: AbortSignal) {
     const { served, context, head } = await this.#head(session);
     checkTokens(prompt, context.plan.inputs?.below ?? 0);
+    checkAdapter(adapter, context.adapters);
     if (!head.givesHidden)
       fail(
         "failed_precondition",
         `network ${context.plan.name} has no hidden states: its logits do not come from a linear layer`,
       );
-    const wanted = { prompt, pooling: parsePooling(pooling) };
+    const wanted = { prompt, pooling: parsePooling(pooling), adapter };
     return { values: [...(await this.#conducting(served, context, head).embed(wanted, signal))] };
   }
 
   async *#generate(request: GenerateTokensRequest, signal: AbortSignal) {
     const { served, context, head } = await this.#head(request.session);
     const vocabulary = context.plan.inputs?.below ?? 0;
-    const asked = tokenRequest(request, vocabulary);
+    const asked = tokenRequest(request, vocabulary, context.adapters);
     const wanted = { ...asked, constraint: await this.#schemas.constraintOf(request, context) };
     const conductor = this.#conducting(served, context, head);
     const pieces = withSigns<TokenAnswer>(

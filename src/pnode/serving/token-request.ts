@@ -9,9 +9,10 @@ import type { TokenRequest } from "./conductor.ts";
 /** Ids that end an answer: tokenizers have a handful. */
 const endTokensMax = 64;
 
-/** `vocabulary` is 0 where it is not known. */
-export function tokenRequest(request: GenerateTokensRequest, vocabulary: number): TokenRequest {
-  const { prompt, sent, maxTokens, endTokens } = request;
+/** `vocabulary` is 0 where it is not known; `adapters`: so many the model holds. */
+export function tokenRequest(request: GenerateTokensRequest, vocabulary: number, adapters: number): TokenRequest {
+  const { prompt, sent, maxTokens, endTokens, adapter } = request;
+  checkAdapter(adapter, adapters);
   checkTokens([...prompt, ...sent], vocabulary);
   if (endTokens.length > endTokensMax) fail("invalid_argument", `at most ${endTokensMax} tokens may end an answer`);
   if (maxTokens < 1) fail("invalid_argument", "max_tokens must be at least 1");
@@ -34,7 +35,11 @@ export function tokenRequest(request: GenerateTokensRequest, vocabulary: number)
   const { topLogprobs } = request;
   if (topLogprobs !== undefined && topLogprobs > topLogprobsMax)
     fail("invalid_argument", `top_logprobs is ${topLogprobs}, at most ${topLogprobsMax} are told`);
-  return { prompt, sent, maxTokens, sampling, topLogprobs, endTokens: new Set(endTokens) };
+  return { prompt, sent, maxTokens, sampling, topLogprobs, endTokens: new Set(endTokens), adapter };
+}
+
+export function checkAdapter(adapter: number, adapters: number): void {
+  if (adapter > adapters) fail("invalid_argument", `adapter ${adapter} was asked for, the model holds ${adapters}`);
 }
 
 export function checkTokens(ids: readonly number[], vocabulary: number): void {

@@ -1,6 +1,7 @@
 // A network that generates, on one executor and without a network between: all its VNodes as one chain. What tests and
 // benchmarks compare passes by.
 
+import type { VNodeId } from "../../core/ids.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor, StageExecutor } from "../../engine/engine.ts";
 import type { WeightBits } from "../../graph/quantise.ts";
@@ -21,6 +22,7 @@ export interface LocalRow {
   readonly logits?: number;
   readonly hidden?: number;
   readonly shared?: ChainRow["shared"];
+  readonly adapter?: number;
 }
 
 export class LocalStage {
@@ -44,7 +46,7 @@ export class LocalStage {
     const stage = executor.openStage();
     const head = generationHead(plan).vnode;
     const links = new Map<string, VNodeGeneration>();
-    for (const id of plan.order.slice(0, plan.order.findIndex((each) => each === head) + 1)) {
+    for (const id of plan.order.slice(0, plan.order.indexOf(head as VNodeId) + 1)) {
       const vnode = plan.vnodes.find((each) => each.id === id)!;
       const own = vnode.parameters.map(({ name, shape, precision }) => ({ name, stored: name, shape, precision }));
       const tied = plan.edges
@@ -75,8 +77,8 @@ export class LocalStage {
 
   async #run(rows: readonly LocalRow[]): Promise<Readonly<Record<string, Tensor>>> {
     const ids = Int32Array.from(rows.flatMap((row) => row.ids));
-    const entries = rows.map(({ request, position, ids: own, logits = 1, hidden = 0, shared }) => ({
-      ...{ request, position, tokens: own.length, logits, hidden },
+    const entries = rows.map(({ request, position, ids: own, logits = 1, hidden = 0, shared, adapter = 0 }) => ({
+      ...{ request, position, tokens: own.length, logits, hidden, adapter },
       ...(shared && { shared }),
     }));
     const [first] = this.#chain.links.keys();

@@ -69,7 +69,7 @@ async function repeated(
   const executor = await openExecutor({ kind: context.numerics, workers: 1 });
   try {
     const openState = (state: Sha256) => readerOf(blobs.states, state);
-    const request = tokenRequest({ ...question, sent: [] }, context.plan.inputs?.below ?? 0);
+    const request = tokenRequest({ ...question, sent: [] }, context.plan.inputs?.below ?? 0, context.adapters);
     const fetchVocabulary = async (_replica: string, hash: Sha256) => blobs.vocabularies.get(hash);
     const schemas = new Schemas({ blobs: { fetchVocabulary }, aside: asideHere, signal });
     const constraint = await schemas.constraintOf(question, context);

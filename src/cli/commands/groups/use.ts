@@ -44,6 +44,11 @@ export const useCommands = inGroup("Use", [
     load: () => import("../models/model-merge.ts"),
   },
   {
+    words: "model join",
+    summary: "several adapters of one base as one model",
+    load: () => import("../models/model-join.ts"),
+  },
+  {
     words: "model list",
     summary: "models that are served or were imported",
     load: () => import("../models/model-list.ts"),
