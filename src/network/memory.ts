@@ -1,6 +1,6 @@
 // How much memory a VNode needs of its host. Orchestrators place by it, PNodes refuse by it.
 
-import { elementCount } from "../core/tensor.ts";
+import { elementCount, type Shape } from "../core/tensor.ts";
 import { cacheBytesPerPosition, cachePositionsMax, generationWay } from "./graphs/generation.ts";
 import type { Plan, VNodePlan } from "./plan.ts";
 import type { WeightFormat } from "./weight-format.ts";
@@ -29,15 +29,20 @@ export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: num
   return weights + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
 }
 
-/** Weights as the runtime packs them, and of some a second form; one VNode's at a time are in memory more often. */
-const servedWeightBytes = { float32: 4 * 1.3, "8bit": 2.4, "4bit": 1.4 };
+/**
+ * What a weight takes as the runtime keeps it, measured over whole models (bench/results.md): packed, in few bits with a scale for each block of 32, which the
+ * runtime has twice. While a VNode is loaded its weights are in memory as floats too, one VNode's at a time: that is part of what is kept for the program.
+ */
+const servedWeightBytes = { float32: 4.2, "8bit": 1.3, "4bit": 0.8 };
 
 /** Weights, those of ties included; keys and values of as many positions as are kept. */
-export function servingBytesOf(plan: Plan, vnode: VNodePlan, format?: WeightFormat): number {
+export function servingBytesOf(plan: Plan, vnode: VNodePlan, format: WeightFormat | "float32" = "float32"): number {
   const tied = vnode.inputs.filter(({ kind }) => kind === "tie");
-  const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  // Matrices alone are kept in few bits; norms, biases and banks of adapters stay as they are.
+  const bytesOf = (shape: Shape) => elementCount(shape) * servedWeightBytes[shape.length === 2 ? format : "float32"];
+  const weights = [...vnode.parameters, ...tied].reduce((sum, { shape }) => sum + bytesOf(shape), 0);
   const caches = cacheBytesPerPosition(vnode) * cachePositionsMax(plan);
-  return Math.ceil(weights * servedWeightBytes[format ?? "float32"]) + caches + workspaceBytes;
+  return Math.ceil(weights) + caches + workspaceBytes;
 }
 
 /** Of all that a model needs to answer on one machine. */
