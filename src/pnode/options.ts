@@ -169,6 +169,8 @@ export interface PNodeDependencies {
   localHour?(): number;
   /** Whether the owner lends the machine now, beside the hours; always if absent. */
   lends?(): boolean;
+  /** Gives memory back that is left of what was loaded. */
+  tidy?(): void;
   /** Readings for heartbeats. */
   measure?(): {
     readonly load?: number;

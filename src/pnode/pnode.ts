@@ -248,6 +248,7 @@ class HostingNode implements PNode {
       aside,
       room,
       executorFor: (engine) => workshop.executor(engine),
+      tidy: () => this.#dependencies.tidy?.(),
       checkServed: (told) => workshop.checkServed(told),
     });
   }

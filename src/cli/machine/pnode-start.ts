@@ -24,6 +24,7 @@ import { openKept } from "../../system/files/kept.ts";
 import { keptFile } from "../../system/files/kept-file.ts";
 import { openSpill } from "../../system/files/spill.ts";
 import { type RealIdentity, signingOf, verifySignature } from "../../system/keys.ts";
+import { shrinkHeap } from "../../system/machine/garbage.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../../system/machine/hardware.ts";
 import { ownCpuMs } from "../../system/machine/others-load.ts";
 import { openAside } from "../../system/threads/aside.ts";
@@ -214,6 +215,7 @@ export async function startRealPNode(
       }),
       reachable: reachableAddress,
       localHour: () => new Date(world.clock.wallMs()).getHours(),
+      tidy: shrinkHeap,
       measure: () => {
         const { temperatureCelsius } = readHealth();
         return {

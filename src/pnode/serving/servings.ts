@@ -51,6 +51,8 @@ export interface ServingsOptions {
   readonly room: Room;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly signal: AbortSignal;
+  /** Large things were loaded and nothing waits to be loaded: memory that is left of it may go. */
+  readonly tidy?: (() => void) | undefined;
   /** Fails for a replica that this PNode must not answer for. */
   readonly checkServed: ServingNeeds["checkServed"];
 }
@@ -74,6 +76,7 @@ export class Servings {
   /** How tensors of passes get from VNode to VNode. */
   readonly passes: Passes;
   #loading: Promise<unknown> = Promise.resolve();
+  #toLoad = 0;
   readonly #schemas: Schemas;
   readonly #checks: AnswerCheck;
 
@@ -198,8 +201,13 @@ export class Servings {
   }
 
   #inTurn<T>(load: () => Promise<T>): Promise<T> {
+    this.#toLoad++;
     const result = this.#loading.then(load);
-    this.#loading = result.catch(() => {});
+    this.#loading = result
+      .catch(() => {})
+      .then(() => {
+        if (--this.#toLoad === 0) this.#options.tidy?.();
+      });
     return result;
   }
 
