@@ -1,7 +1,6 @@
 // A model of 400 MB served by real processes: one answer over one and two PNodes beside one process, several answers at once, and what
 // PNodes keep in memory of it.
 
-import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +17,7 @@ import { cpuMsOf, pause } from "../lab.ts";
 import { median } from "../side.ts";
 import { fileOf } from "./decode.ts";
 import { type GgufFormat, llama100, parametersOf } from "./gguf.ts";
+import { grown, type MemoryKinds, memoryKinds, totalMb } from "./memory-kinds.ts";
 
 const answerTokens = 33;
 const contextTokens = 1_024;
@@ -35,6 +35,10 @@ export interface Served {
   readonly together: ReadonlyMap<number, number>;
   /** Of each PNode beyond what it had before, in MB, and the weights that it hosts in their format. */
   readonly residentMb: readonly number[];
+  /** Of each PNode before it served anything. */
+  readonly idleMb: readonly number[];
+  /** What grew, by kind. */
+  readonly grew: readonly string[];
   readonly shareMb: readonly number[];
 }
 
@@ -55,7 +59,7 @@ export async function serveOver(
   try {
     const pnodes = network.pnodes.map(({ pid }) => pid as number);
     await pause(settleMs);
-    const idle = pnodes.map(residentMb);
+    const idle = pnodes.map(memoryKinds);
     const model = await importGguf(fileOf(folder, "float32"), { context: contextTokens, name: "bench" });
     await storeModel({ out: openOutput(process.env, true), signal: new AbortController().signal }, client, model);
     await client.models.serve("bench", { spread, ...(format === "float32" ? {} : { weights: format }) });
@@ -84,12 +88,15 @@ export async function serveOver(
       log(`${format} over ${spread}, ${crowd} at once: ${together.get(crowd)?.toFixed(1)} tokens/s`);
     }
     await pause(settleMs);
+    const settled = pnodes.map(memoryKinds);
     return {
       spread,
       tokensPerSecond: median(one.map((each) => each.tokensPerSecond)),
       cpuMs: median(one.map((each) => each.cpuMs)),
       together,
-      residentMb: pnodes.map((pid, i) => residentMb(pid) - (idle[i] as number)),
+      residentMb: settled.map((kinds, i) => totalMb(kinds) - totalMb(idle[i] as MemoryKinds)),
+      idleMb: idle.map(totalMb),
+      grew: settled.map((kinds, i) => grown(idle[i] as MemoryKinds, kinds)),
       shareMb: await sharesMb(client, network, compileText(model.definition), format),
     };
   } finally {
@@ -108,11 +115,6 @@ async function untilServed(ask: () => Promise<unknown>): Promise<void> {
     } catch (error) {
       if (tries === loadTriesMax || !hasCode(error, "unavailable")) throw error;
     }
-}
-
-/** Pages that others share count by their share. */
-function residentMb(pid: number): number {
-  return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) / 1024;
 }
 
 /** What each PNode hosts. A matrix that two VNodes share counts once on each machine that needs it. */
@@ -145,18 +147,18 @@ export function networkTable(
   found: readonly { readonly format: GgufFormat; readonly served: readonly Served[] }[],
 ): string {
   const rows = found.flatMap(({ format, served }) =>
-    served.map(({ spread, tokensPerSecond, cpuMs, together, residentMb: mb, shareMb }) => {
+    served.map(({ spread, tokensPerSecond, cpuMs, together, residentMb: mb, shareMb, idleMb, grew }) => {
       const first = served.find((one) => one.spread === 1)?.tokensPerSecond;
       const crowds = Array.from(together, ([crowd, rate]) => `${crowd}: ${round(rate)}`).join(", ");
       const share = mb.map((each, i) => round(each / (shareMb[i] as number), 2)).join(", ");
-      return `| ${format} | ${spread} | ${round(tokensPerSecond)} | ${spread === 1 || first === undefined ? "" : round(tokensPerSecond / first, 2)} | ${round(cpuMs)} | ${crowds} | ${mb.map((each) => round(each, 0)).join(", ")} | ${share} |`;
+      return `| ${format} | ${spread} | ${round(tokensPerSecond)} | ${spread === 1 || first === undefined ? "" : round(tokensPerSecond / first, 2)} | ${round(cpuMs)} | ${crowds} | ${idleMb.map((each) => round(each, 0)).join(", ")} | ${mb.map((each) => round(each, 0)).join(", ")} | ${share} | ${grew.join("; ")} |`;
     }),
   );
   return [
     `The same model served by PNodes with one worker each, as processes of one machine. Memory: what a PNode holds (PSS) beyond what it had before it served; its share is the weights that it hosts in their format, of a matrix that is tied once on each machine that needs it (all: ${(["float32", "8bit", "4bit"] as const).map((format) => `${format} ${round(weightsMb(format), 0)} MB`).join(", ")}), without caches.`,
     "",
-    "| weights | PNodes | tokens/s, one answer | of one PNode's (>= 0.92) | CPU ms a token | tokens/s, so many answers at once | MB | times its share (<= 1.3 with caches) |",
-    "|---|---|---|---|---|---|---|---|",
+    "| weights | PNodes | tokens/s, one answer | of one PNode's (>= 0.92) | CPU ms a token | tokens/s, so many answers at once | MB before it served | MB more | times its share (<= 1.3 with caches) | what grew, MB |",
+    "|---|---|---|---|---|---|---|---|---|---|",
     ...rows,
   ].join("\n");
 }
