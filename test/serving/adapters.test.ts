@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import OpenAI from "openai";
 import { dcnr, finish, prepare, withNetwork } from "../e2e/world.ts";
 
 test("an adapter is trained, served, merged, exported as PEFT does, imported again, and joined with another to share passes", () =>
@@ -73,5 +74,11 @@ test("an adapter is trained, served, merged, exported as PEFT does, imported aga
     for (const name of names) alone.push(await ask(name));
     assert.deepEqual(await Promise.all([...names, ...names].map(ask)), [...alone, ...alone], "together as alone");
     assert.equal(new Set(alone.map(String)).size, 3, "each says something else");
+    const openai = new OpenAI({ baseURL: `http://${local.orchestrator.address}/v1`, apiKey: "none", maxRetries: 0 });
+    const messages = [{ role: "user" as const, content: "Call me" }];
+    const said = async (model: string) =>
+      (await openai.chat.completions.create({ model, messages, max_tokens: 12, seed: 5 })).choices[0]?.message.content;
+    assert.notEqual(await said("all:first"), await said("all:second"));
+    await assert.rejects(said("all:third"), OpenAI.NotFoundError);
     await assert.rejects(ask("all:third"), /has no adapter "third": it has first, second/);
   }));

@@ -18,7 +18,7 @@ import { createItem, deleteItem, listItems } from "../../store/records/update.ts
 import type { Context } from "../context.ts";
 import { type AnswersRecord, type JobRecord, localOwner } from "../records/jobs.ts";
 import { key, prefix } from "../records/store-keys.ts";
-import { findModel } from "../serving/models.ts";
+import { findSpeaker } from "../serving/models.ts";
 import type { TextGenerator } from "../serving/text.ts";
 import type { JobKind, JsonObject, Observation, Prepared, Uses } from "./kinds.ts";
 
@@ -74,7 +74,7 @@ export class MapKind implements JobKind {
   async prepare(job: JobRecord): Promise<Prepared> {
     const asked = askedOf(job.spec);
     await this.#manifest(asked);
-    const model = await findModel(this.#context, String(asked.settings["model"]));
+    const { model } = await findSpeaker(this.#context, String(asked.settings["model"]));
     // One that comes and goes by load has none while nobody asks.
     if (model.replicas.length === 0 && !model.scaling)
       fail("failed_precondition", `the model ${model.name} is not served: dcnr serve ${model.name}`);
@@ -173,7 +173,7 @@ export class MapKind implements JobKind {
       answered.add(record.piece);
     driven.answered = answered.size * pieceDocuments;
     const pieces = piecesOf(readSplit(manifest, asked.split, (hash) => this.#context.blobs.datasets.get(hash)));
-    const { replicas } = await findModel(this.#context, String(asked.settings["model"]));
+    const { replicas } = (await findSpeaker(this.#context, String(asked.settings["model"]))).model;
     let failed: { readonly thrown: unknown } | undefined;
     const lane = async () => {
       // Whoever calls `next` of a generator waits for those that called before.

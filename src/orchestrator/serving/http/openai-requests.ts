@@ -5,6 +5,7 @@ import { randomKey, uniformAt } from "../../../core/numbers/random.ts";
 import { topLogprobsMax } from "../../../models/choosing.ts";
 import { anyObject } from "../../../models/grammar/schema.ts";
 import { biasedTokensMax, logitBiasMax, penaltyMax, type SamplingSettings } from "../../../models/sampling.ts";
+import { adapterMark } from "../../records/speakers.ts";
 import {
   maxTokensDefault,
   maxTokensMax,
@@ -150,7 +151,10 @@ export function modelOf(value: unknown): string {
     refuse("model", "model is missing: /v1/models lists what is served", "missing_required_parameter");
   if (typeof value !== "string" || value === "") refuse("model", "model must name a served model: see /v1/models");
   try {
-    return parseId<string>(value, "the model's name");
+    // NAME, or NAME:ADAPTER.
+    const [name = "", ...adapter] = value.split(adapterMark);
+    for (const part of [name, ...adapter]) parseId<string>(part, "the model's name");
+    return value;
   } catch {
     // Clients ask for names that cannot be ours, such as "owner/model": there is no such model, whatever the letters.
     throw new NoSuchModel(`there is no model "${value.slice(0, 80)}": see /v1/models`);
