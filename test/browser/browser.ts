@@ -17,12 +17,15 @@ const args = [
   // Each page has a process that no other page gets.
   "--disable-features=SpareRendererForSitePerProcess",
 ];
+/** A GPU in software for pages, which every Chromium brings. */
+const gpuArgs = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan"];
 const artefacts = join(import.meta.dirname, "../../test-artefacts");
 
 /** The browser that decides whether the tests pass. */
-export async function launchBrowser(): Promise<Browser> {
+export async function launchBrowser({ gpu = false } = {}): Promise<Browser> {
   const { default: packaged } = await import("@sparticuz/chromium");
-  return chromium.launch({ executablePath: await packaged.executablePath(), args });
+  const own = gpu ? [...args.filter((one) => one !== "--disable-gpu"), ...gpuArgs] : args;
+  return chromium.launch({ executablePath: await packaged.executablePath(), args: own });
 }
 
 export interface FoundBrowser {

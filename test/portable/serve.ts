@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { build } from "esbuild";
 
-/** A file of this folder with all that it imports, for whoever does not read TypeScript. */
+/** A file, named from this folder, with all that it imports, for whoever does not read TypeScript. */
 export async function bundle(file: string, platform: "browser" | "node"): Promise<string> {
   const result = await build({
     entryPoints: [join(import.meta.dirname, file)],

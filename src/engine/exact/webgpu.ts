@@ -3,7 +3,8 @@
 import type { GraphModel } from "../../graph/model.ts";
 import type { Engine } from "../engine.ts";
 import type { Device } from "../webgpu/device.ts";
-import { openWebgpuEngine, programOn, type WebgpuEngine } from "../webgpu/engine.ts";
+import { openWebgpuEngine, type WebgpuEngine } from "../webgpu/engine.ts";
+import { programOn } from "../webgpu/program.ts";
 import type { DeviceOptions } from "../webgpu/runtime.ts";
 import { DeviceStation } from "../webgpu/station.ts";
 import { exactForDevice } from "./device-lower.ts";

@@ -1,9 +1,9 @@
 // Which element-wise nodes share a loop: a node joins the loop of its readers when they are all in one loop over the same
-// shape, so that its result never goes to memory. Depends on the graph alone, never on sizes of memory or machine.
+// shape, so that its result never goes to memory. Depends on the graph alone, never on sizes of memory or machine. Engines say what
+// is element-wise for them, and how many values a loop may read.
 
 import { type Shape, sameShape } from "../../core/tensor.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "../../graph/model.ts";
-import { isElementwise } from "./elementwise.ts";
 
 export interface Fusion {
   /** Whether the node runs inside another node's loop. */
@@ -13,9 +13,15 @@ export interface Fusion {
   membersOf(root: GraphNode): readonly GraphNode[];
 }
 
+export interface FusionRules {
+  readonly isElementwise: (node: GraphNode, inputs: readonly ValueInfo[], output: ValueInfo) => boolean;
+  /** Whether a loop may read all of these values from memory; absent: any number of them. */
+  readonly fits?: (leaves: ReadonlySet<string>) => boolean;
+}
+
 const rowOperators = new Set(["Softmax", "LogSoftmax", "ReduceSum", "ReduceMean", "ReduceMax"]);
 
-export function fuse(graph: GraphModel, info: (name: string) => ValueInfo): Fusion {
+export function fuse(graph: GraphModel, info: (name: string) => ValueInfo, rules: FusionRules): Fusion {
   const readers = new Map<string, GraphNode[]>();
   for (const node of graph.nodes)
     for (const name of node.inputs) readers.set(name, [...(readers.get(name) ?? []), node]);
@@ -23,9 +29,10 @@ export function fuse(graph: GraphModel, info: (name: string) => ValueInfo): Fusi
   const elementwise = new Set(
     graph.nodes.filter((node) => {
       const inputs = node.inputs.map((name) => info(name));
-      return isElementwise(node, inputs, info(node.outputs[0] as string));
+      return rules.isElementwise(node, inputs, info(node.outputs[0] as string));
     }),
   );
+  const leavesOf = new Map<GraphNode, ReadonlySet<string>>();
   const roots = new Map<GraphNode, GraphNode>();
   const members = new Map<GraphNode, GraphNode[]>();
   for (const node of graph.nodes.toReversed()) {
@@ -33,13 +40,19 @@ export function fuse(graph: GraphModel, info: (name: string) => ValueInfo): Fusi
     const out = node.outputs[0] as string;
     const candidates = new Set((readers.get(out) ?? []).map((reader) => roots.get(reader) ?? rowRoot(reader, info)));
     const [root] = candidates;
+    const leaves = new Set(root && (leavesOf.get(root) ?? root.inputs));
+    leaves.delete(out);
+    for (const name of node.inputs) leaves.add(name);
     const joins =
       root !== undefined &&
       candidates.size === 1 &&
       !outputs.has(out) &&
-      sameShape(info(out).shape, loopShape(root, elementwise.has(root), info));
+      sameShape(info(out).shape, loopShape(root, elementwise.has(root), info)) &&
+      (rules.fits?.(leaves) ?? true);
     roots.set(node, joins ? root : node);
-    if (joins) members.set(root, [node, ...(members.get(root) ?? [])]);
+    if (!joins) continue;
+    leavesOf.set(root, leaves);
+    members.set(root, [node, ...(members.get(root) ?? [])]);
   }
   return {
     isInside: (node) => elementwise.has(node) && roots.get(node) !== node,

@@ -10,7 +10,7 @@ import type { Kernel, Value } from "../../graph/operators/operator.ts";
 import { operatorOf } from "../../graph/operators/registry.ts";
 import { type Code, f32x4, get, i32x4 } from "../kernels/wasm.ts";
 import { type Context, contiguous, type Expression, pushCopy, pushLoop, type Step, type Vector } from "./context.ts";
-import { elementwiseCode, fitsLanes } from "./elementwise.ts";
+import { elementwiseCode, fitsLanes, isElementwise } from "./elementwise.ts";
 import { type Fusion, fuse } from "./fuse.ts";
 import { lowerConv, lowerConvTranspose, lowerPool } from "./images.ts";
 import {
@@ -104,7 +104,7 @@ class GraphLowering implements Context {
       this.#views.set(name, this.constant(tensor));
     }
     for (const node of graph.nodes) this.#infer(node);
-    this.#fusion = fuse(graph, (name) => this.info(name));
+    this.#fusion = fuse(graph, (name) => this.info(name), { isElementwise });
   }
 
   #infer(node: GraphNode): void {

@@ -3,14 +3,11 @@
 
 import { fail, messageOf } from "../../core/errors.ts";
 import { loadOptional } from "../../core/optional.ts";
-import { allocate, type Tensor } from "../../core/tensor.ts";
-import type { GraphModel } from "../../graph/model.ts";
-import { checkTensors } from "../check-tensors.ts";
-import type { Engine, Program } from "../engine.ts";
+import type { Engine } from "../engine.ts";
 import { numericsFingerprint, shortClass } from "../fingerprint.ts";
 import { libraryHash, type NativeRuntime, silenceTelemetry } from "../onnx/native.ts";
 import { optimizationLevel } from "../onnx/onnx-runtime.ts";
-import type { DeviceProgram } from "./device.ts";
+import { programOn } from "./program.ts";
 import { type DeviceOptions, WebgpuDevice } from "./runtime.ts";
 import { DeviceStation } from "./station.ts";
 
@@ -47,20 +44,6 @@ export async function openWebgpuEngine(options: DeviceOptions = {}): Promise<Web
     close: () => device.close(),
   };
   return engine;
-}
-
-/** A graph of which nothing stays on the device. */
-export function programOn(graph: GraphModel, program: DeviceProgram): Program {
-  return {
-    async run(feeds, into = {}) {
-      checkTensors(graph, feeds, into);
-      const outputs: Record<string, Tensor> = {};
-      for (const { name, dtype, shape } of graph.outputs) outputs[name] = into[name] ?? allocate(dtype, shape);
-      await program.run(feeds, outputs);
-      return outputs;
-    },
-    release: () => program.release(),
-  };
 }
 
 /** The first use of the provider opens the adapter: that there is none, or that its driver is refused, shows here. */
