@@ -1,4 +1,12 @@
-// What a page and the worker in which its PNode runs say to each other.
+// What a page and the worker in which its PNode runs say to each other, and how that one begins with others.
+
+import type { WorkerSettings } from "../engine/pool/messages.ts";
+
+/** What a worker of engine-worker.ts is told first. */
+export interface TabWorkerSettings extends WorkerSettings {
+  /** Of the GPU's memory, for the worker that has it. */
+  readonly gpuBytesMax?: number;
+}
 
 /** Where the scripts of the other workers are served. */
 export interface TabScripts {
@@ -13,6 +21,8 @@ export interface TabWishes {
   readonly cores: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
+  /** Whether the GPU is lent too, where the browser gives pages one. */
+  readonly gpu: boolean;
   /** Lets it join a network that is not open to everybody. */
   readonly invite?: string;
 }
@@ -31,6 +41,8 @@ export interface TabStatus {
   /** How the network reaches it; empty before it was tried. */
   readonly reached: string;
   readonly gflops: number;
+  /** Which GPU is lent, or why none is. */
+  readonly gpu: string;
   readonly problems: readonly string[];
   readonly vnodes: readonly {
     readonly session: string;

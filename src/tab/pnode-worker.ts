@@ -54,12 +54,12 @@ async function start({ scripts, wishes }: ToTab & { kind: "start" }): Promise<vo
   }
 }
 
-function tellStatus({ pnode, identity, gflops }: StartedTab): void {
+function tellStatus({ pnode, identity, gflops, gpu }: StartedTab): void {
   const { attached, vnodes } = pnode.readings();
   tell({
     kind: "status",
     status: {
-      ...{ id: pnode.id, isKept: identity.isKept, attached, gflops, ...done },
+      ...{ id: pnode.id, isKept: identity.isKept, attached, gflops, gpu: gpu(), ...done },
       reached: pnode.reach.how,
       problems: [
         ...(foreign === undefined

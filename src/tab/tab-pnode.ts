@@ -6,6 +6,8 @@ import { isKeyId } from "../core/keys.ts";
 import { allocate } from "../core/tensor.ts";
 import type { World } from "../core/world.ts";
 import type { Executor } from "../engine/engine.ts";
+import { shortClass } from "../engine/fingerprint.ts";
+import { fastestFirst } from "../engine/webgpu/speed.ts";
 import { GraphBuilder } from "../graph/builder.ts";
 import type { PerformedWork } from "../pnode/options.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
@@ -18,6 +20,7 @@ import { openTabAside } from "./aside.ts";
 import { openTabTransfer } from "./blobs.ts";
 import { openTabExecutor } from "./engine.ts";
 import { openTabCache, openTabSpill } from "./files.ts";
+import { openTabGpu } from "./gpu.ts";
 import { digestOfWeb, hashOfWeb } from "./hashing.ts";
 import { loadTabIdentity, type TabIdentity } from "./identity.ts";
 import type { TabScripts, TabWishes } from "./messages.ts";
@@ -38,7 +41,12 @@ export interface StartedTab {
   readonly pnode: PNode;
   readonly identity: TabIdentity;
   readonly gflops: number;
+  /** Which GPU is lent now, or why none is. */
+  readonly gpu: () => string;
 }
+
+/** A GPU holds weights, moments and activations once more, and what its programs work with: twice what is lent of memory is enough. */
+const gpuShare = 2;
 
 /** The orchestrator that served the page. */
 function pageHost(): { readonly address: string; readonly origin: string; readonly secure: boolean } {
@@ -68,6 +76,23 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
   const numerics = await executor.numericsClass();
   const exact = await exactClassOf(scripts.engine);
   const gflops = (await speedOf(executor)) * wishes.cores;
+  let whenLost: (reason: string) => void = () => {};
+  if (wishes.gpu) doing("compiles for its GPU and measures it");
+  const found = wishes.gpu
+    ? await openTabGpu({
+        script: scripts.engine,
+        memoryBytes: gpuShare * wishes.memoryBytes,
+        onLost: (reason) => whenLost(reason),
+      })
+    : "its owner keeps it";
+  let gpu = typeof found === "string" ? undefined : found;
+  let without = typeof found === "string" ? found : "";
+  const own = [
+    { engine: "portable", class: numerics },
+    { engine: "exact", class: exact },
+  ];
+  const classes = () =>
+    fastestFirst(own, gpu ? [{ engine: "webgpu", class: gpu.class }] : [], gpu?.gflops ?? 0, gflops);
   const wires = openSocketNetwork({ timers: world.timers, log: world.log, identity, secure, networkKey });
   const spill = await openTabSpill(wishes.diskBytes / 2);
   const cache = await openTabCache(wishes.diskBytes / 2);
@@ -92,12 +117,9 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
         diskBytes: BigInt(wishes.diskBytes),
         architecture: "wasm",
         platform: "browser",
-        gpus: [],
+        gpus: gpu ? [{ vendor: gpu.vendor, model: gpu.model, memoryBytes: BigInt(gpu.memoryBytes) }] : [],
         gflops,
-        numerics: [
-          { engine: "portable", class: numerics },
-          { engine: "exact", class: exact },
-        ],
+        numerics: classes(),
       },
     },
     {
@@ -106,7 +128,12 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
       executorFor: async (engine) => {
         if (engine === "portable") return executor;
         if (engine === "exact") return openTabExecutor(scripts.engine, wishes.cores, "exact");
-        return fail("failed_precondition", `a browser computes with portable and exact numerics, not with ${engine}`);
+        if (engine === "webgpu" && gpu !== undefined) return gpu.executor;
+        if (engine === "webgpu") return fail("failed_precondition", `this browser lends no GPU: ${without}`);
+        return fail(
+          "failed_precondition",
+          `a browser computes with portable, exact and webgpu numerics, not with ${engine}`,
+        );
       },
       blobs: openTabTransfer(origin, options.onForeign),
       digest: digestOfWeb,
@@ -119,9 +146,22 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
       localHour: () => new Date(world.clock.wallMs()).getHours(),
       lends: options.lends,
       onWork: options.onWork,
+      onOtherBits: (tried, engine) => {
+        if (engine !== "webgpu" || gpu === undefined) return;
+        const other = shortClass(engine, [gpu.class, tried]);
+        world.log("warn", `its GPU gives other bits than others of the class ${gpu.class}: it is of ${other} now`);
+        gpu = { ...gpu, class: other };
+        pnode.measured(gflops, classes());
+      },
     },
   );
-  return { pnode, identity, gflops };
+  whenLost = (reason) => {
+    gpu = undefined;
+    without = reason;
+    world.log("warn", `${reason}. Its parts of networks are handed back; lend this browser again to lend the GPU`);
+    pnode.measured(gflops, classes());
+  };
+  return { pnode, identity, gflops, gpu: () => (gpu ? `${gpu.vendor} ${gpu.model}` : `none: ${without}`) };
 }
 
 /** Which network this is. The page came from the same place, so whoever lies here could have sent another page. */

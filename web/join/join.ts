@@ -16,6 +16,8 @@ const show = (id: string, text: string) => {
   // Screen readers read what changes, and only that.
   if (shown.textContent !== text) shown.textContent = text;
 };
+/** What cannot be changed while the machine is lent. */
+const chosenOnce = ["cores", "memory", "name", "gpu", "lend"];
 const scripts = document.querySelector<HTMLScriptElement>("script[data-pnode]")?.dataset ?? {};
 
 interface Battery extends EventTarget {
@@ -54,6 +56,7 @@ function offer(): void {
   show("verdict", "");
   showTotal();
   void findBattery();
+  void findGpu();
   element("limits").hidden = false;
   element("limits").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -78,6 +81,15 @@ async function findBattery(): Promise<void> {
   choice.checked &&= battery !== undefined;
   if (battery === undefined) show("mains-note", "this browser does not tell");
   tellRefusal();
+}
+
+/** Asked before anything is lent, so that the owner knows what is offered. */
+async function findGpu(): Promise<void> {
+  const adapter = await navigator.gpu?.requestAdapter().catch(() => null);
+  const choice = element<HTMLInputElement>("gpu");
+  choice.disabled = !adapter;
+  choice.checked &&= Boolean(adapter);
+  if (!adapter) show("gpu-note", "this browser gives pages none");
 }
 
 function browserName(): string {
@@ -105,6 +117,7 @@ function lend(): void {
       cores: Number(element<HTMLInputElement>("cores").value),
       memoryBytes: Number(element<HTMLSelectElement>("memory").value),
       diskBytes,
+      gpu: element<HTMLInputElement>("gpu").checked,
       ...(invite ? { invite } : {}),
     },
   });
@@ -113,7 +126,7 @@ function lend(): void {
   element("verdict").classList.remove("bad");
   element<HTMLButtonElement>("leave").disabled = false;
   element("lending").hidden = false;
-  for (const id of ["cores", "memory", "name", "lend"]) element<HTMLInputElement>(id).disabled = true;
+  for (const id of chosenOnce) element<HTMLInputElement>(id).disabled = true;
 }
 
 function say(message: ToTab): void {
@@ -163,11 +176,12 @@ function ended(sentence: string, isBad = false): void {
   element("lending").hidden = true;
   show("verdict", sentence);
   element("verdict").classList.toggle("bad", isBad);
-  for (const id of ["cores", "memory", "name", "lend"]) element<HTMLInputElement>(id).disabled = false;
+  for (const id of chosenOnce) element<HTMLInputElement>(id).disabled = false;
+  void findGpu();
 }
 
 function showStatus(status: TabStatus): void {
-  const { attached, vnodes, problems, pieces, computedMs, reached, id, isKept } = status;
+  const { attached, vnodes, problems, pieces, computedMs, reached, id, isKept, gpu } = status;
   const paused = refusal();
   const doing = !attached
     ? "Connects to the orchestrator."
@@ -183,6 +197,7 @@ function showStatus(status: TabStatus): void {
     vnodes.map(({ vnode, session, step, phase }) => `${vnode} of ${session.slice(0, 8)}: step ${step}, ${phase}`),
   );
   show("reached", reached === "" ? "not yet" : reached);
+  show("gpu-lent", gpu);
   show("key", id.slice(0, 10));
   show("kept", isKept ? "kept by this browser" : "for this visit alone: this browser keeps nothing in private windows");
   show("visit", `${piecesText(pieces)}, ${durationText(computedMs)} of computing`);

@@ -20,6 +20,8 @@ export interface LentGpus {
   readonly gpus: readonly GpuFacts[];
   /** Of the engine webgpu; absent where it does not run. */
   readonly class?: string;
+  /** Its speed, in billions of operations in a second. */
+  readonly gflops?: number;
   /** It gives the bits of exact numerics too, and computes those sessions instead of the processor. */
   readonly exact?: boolean;
   /** Of the engine cuda, where its libraries were added. */
@@ -42,7 +44,7 @@ export async function findLentGpus(directory: string, lending: GpuLending): Prom
 }
 
 export function rememberedGpus(directory: string): Remembered<LentGpus> {
-  return new Remembered(directory, "gpus.json", `${process.arch} with classes and exact`);
+  return new Remembered(directory, "gpus.json", `${process.arch} with classes, exact and speed`);
 }
 
 type Found = Omit<LentGpus, "gpus">;
@@ -50,6 +52,7 @@ type Found = Omit<LentGpus, "gpus">;
 /** What a process of its own found out; classes are those of engines, not yet of adapters. */
 export interface Probed {
   readonly webgpu?: string;
+  readonly gflops?: number;
   readonly exact?: string;
   readonly cuda?: string;
   readonly trouble?: string;
@@ -60,7 +63,14 @@ async function classOf(directory: string, gpus: readonly GpuFacts[], lending: Gp
   if (lending === "off" || (lending === "auto" && gpus.length === 0) || presenceOf("native") === "not here") return {};
   const adapters = gpus.map(({ vendor, model, driver = "" }) => `${vendor} ${model} ${driver}`);
   const chosen = Object.entries(process.env).filter(([name]) => /^(VK_|MESA_)/.test(name));
-  const key = [softwareVersion(), "exact", String(hasCuda()), process.arch, ...adapters, JSON.stringify(chosen)];
+  const key = [
+    softwareVersion(),
+    "exact and speed",
+    String(hasCuda()),
+    process.arch,
+    ...adapters,
+    JSON.stringify(chosen),
+  ];
   const memory = new Remembered<Found>(directory, "webgpu.json", key.join("|"));
   const known = await memory.get();
   if (known !== undefined) return known;
@@ -71,14 +81,14 @@ async function classOf(directory: string, gpus: readonly GpuFacts[], lending: Gp
 
 /** Either engine is lent without the other: servers with CUDA often have no Vulkan. */
 export async function lentBy(
-  { webgpu, exact, cuda, ...troubles }: Probed,
+  { webgpu, gflops = 0, exact, cuda, ...troubles }: Probed,
   adapters: readonly string[],
 ): Promise<Found> {
   // Engines are loaded where there is a GPU alone.
   const { exactClass } = await import("../../engine/exact/engine.ts");
   const { shortClass } = await import("../../engine/fingerprint.ts");
   return {
-    ...(webgpu && { class: shortClass("webgpu", [webgpu, ...adapters]), exact: exact === exactClass }),
+    ...(webgpu && { class: shortClass("webgpu", [webgpu, ...adapters]), gflops, exact: exact === exactClass }),
     ...(cuda && { cuda: shortClass("cuda", [cuda, ...adapters]) }),
     ...troubles,
   };
@@ -100,11 +110,14 @@ async function askWebgpu(): Promise<Probed> {
     const { openExactOn } = await import("../../engine/exact/webgpu.ts");
     const { openWebgpuEngine } = await import("../../engine/webgpu/engine.ts");
     const engine = await openWebgpuEngine();
+    const { openInlineExecutor } = await import("../../engine/executor.ts");
+    const { deviceGflops } = await import("../../engine/webgpu/speed.ts");
     const webgpu = await engine.numericsClass();
+    const gflops = await deviceGflops(openInlineExecutor(engine), () => performance.now());
     const exact = await openExactOn(engine)
       .numericsClass()
       .catch(() => "");
-    return { webgpu, exact };
+    return { webgpu, gflops, exact };
   } catch (thrown) {
     return { trouble: messageOf(thrown) };
   }

@@ -13,6 +13,7 @@ import { shortClass } from "../../engine/fingerprint.ts";
 import type { WorkerFiles } from "../../engine/pool/messages.ts";
 import { SharePace } from "../../engine/pool/pace.ts";
 import type { ExecutorOptions } from "../../engine/pool/pool.ts";
+import { fastestFirst } from "../../engine/webgpu/speed.ts";
 import { compiling } from "../../network/works.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
 import { type PNode, startPNode } from "../../pnode/pnode.ts";
@@ -116,11 +117,14 @@ export async function startRealPNode(
   const onGpus = new Map<string, string>();
   if (lent.class !== undefined) onGpus.set("webgpu", lent.class);
   if (lent.cuda !== undefined) onGpus.set("cuda", lent.cuda);
-  const withGpus = (classes: Measured["classes"]): Measured["classes"] => [
-    ...classes.filter(({ engine }) => engine !== "exact" || !lent.exact || onGpus.has("webgpu")),
-    ...Array.from(onGpus, ([engine, own]) => ({ engine, class: own })),
-  ];
   const cpus = machine.cpus || Math.max(1, Math.floor(hardware.cores));
+  const withGpus = ({ classes, gflops }: Measured): Measured["classes"] =>
+    fastestFirst(
+      classes.filter(({ engine }) => engine !== "exact" || !lent.exact || onGpus.has("webgpu")),
+      Array.from(onGpus, ([engine, own]) => ({ engine, class: own })),
+      onGpus.has("webgpu") ? (lent.gflops ?? 0) : 0,
+      gflops * cpus,
+    );
   const workers = Math.ceil(cpus);
   // Whole cores need none: as many threads use no more.
   const pace = cpus === workers ? undefined : new SharePace({ ...world, cpus, usedMs: ownCpuMs });
@@ -176,7 +180,7 @@ export async function startRealPNode(
         platform: hardware.platform,
         gpus: hardware.gpus.map((gpu) => ({ ...gpu, memoryBytes: BigInt(gpu.memoryBytes) })),
         gflops: measured.gflops * cpus,
-        numerics: [...withGpus(measured.classes)],
+        numerics: [...withGpus(measured)],
       },
     },
     {
@@ -228,7 +232,7 @@ export async function startRealPNode(
     },
   );
   monitoring.watch(pnode);
-  const tell = ({ gflops, classes }: Measured) => pnode.measured(gflops * cpus, withGpus(classes));
+  const tell = (found: Measured) => pnode.measured(found.gflops * cpus, withGpus(found));
   measuring.onMeasured(tell);
   whenLost = (reason) => {
     onGpus.clear();

@@ -5,12 +5,12 @@ import { fail } from "../../core/errors.ts";
 import { slotBytes } from "./plan.ts";
 
 /** Usages as WebGPU numbers them: the names exist in browsers alone. */
-const usages = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, storage: 0x80 };
+const usages = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, uniform: 0x40, storage: 0x80 };
 
 export type BufferUse = "storage" | "staging";
 
 const flags: Readonly<Record<BufferUse, number>> = {
-  storage: usages.storage | usages.copySource | usages.copyTarget,
+  storage: usages.storage | usages.uniform | usages.copySource | usages.copyTarget,
   staging: usages.mapRead | usages.copyTarget,
 };
 
@@ -40,7 +40,10 @@ export class BufferStore {
     if (known !== undefined) return known;
     if (this.#bytes + size > this.#bytesMax) this.trim();
     if (this.#bytes + size > this.#bytesMax)
-      fail("resource_exhausted", `the GPU's memory that is lent is full: ${mib(this.#bytes)} of ${mib(this.#bytesMax)}`);
+      fail(
+        "resource_exhausted",
+        `the GPU's memory that is lent is full: ${mib(this.#bytes)} of ${mib(this.#bytesMax)}`,
+      );
     this.#bytes += size;
     return this.#device.createBuffer({ size, usage: flags[use] });
   }

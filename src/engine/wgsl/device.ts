@@ -42,7 +42,12 @@ interface Loaded {
   readonly pipelines: readonly GPUComputePipeline[];
   /** By the number of the buffer. */
   readonly constants: ReadonlyMap<number, GPUBuffer>;
+  /** Numbers of the dispatches, each at its place. */
+  readonly numbers: GPUBuffer | undefined;
 }
+
+/** Where the numbers of a dispatch may begin. */
+const numbersAlignment = 256;
 
 /** An output that the caller reads, and where it lies among those that are brought. */
 interface Brought {
@@ -90,7 +95,14 @@ export class BrowserDevice implements Device {
     const codes = plan.dispatches.map(({ code }) => code);
     try {
       const pipelines = await Promise.all(codes.map((code) => this.#pipeline(code)));
-      const loaded: Loaded = { graph, plan, stays, pipelines, constants: this.#uploadConstants(plan) };
+      const loaded: Loaded = {
+        graph,
+        plan,
+        stays,
+        pipelines,
+        constants: this.#uploadConstants(plan),
+        numbers: this.#uploadNumbers(plan),
+      };
       return { run: (feeds, into) => this.#run(loaded, feeds, into), release: async () => this.#release(loaded) };
     } catch (thrown) {
       this.#forget(codes);
@@ -101,7 +113,8 @@ export class BrowserDevice implements Device {
 
   #checkSize(bytes: number): void {
     const most = Math.min(this.#gpu.limits.maxStorageBufferBindingSize, this.#gpu.limits.maxBufferSize);
-    if (bytes > most) fail("resource_exhausted", `a tensor of ${bytes} bytes does not fit this GPU, which takes ${most}`);
+    if (bytes > most)
+      fail("resource_exhausted", `a tensor of ${bytes} bytes does not fit this GPU, which takes ${most}`);
   }
 
   #pipeline(code: string): Promise<GPUComputePipeline> {
@@ -144,8 +157,18 @@ export class BrowserDevice implements Device {
     return constants;
   }
 
-  #release({ plan, constants }: Loaded): void {
+  #uploadNumbers({ dispatches }: ShaderPlan): GPUBuffer | undefined {
+    if (dispatches.every(({ numbers }) => numbers.length === 0)) return undefined;
+    const data = new Int32Array((dispatches.length * numbersAlignment) / 4);
+    for (const [i, { numbers }] of dispatches.entries()) data.set(numbers, (i * numbersAlignment) / 4);
+    const buffer = this.#store.take(data.byteLength);
+    this.#gpu.queue.writeBuffer(buffer, 0, data);
+    return buffer;
+  }
+
+  #release({ plan, constants, numbers }: Loaded): void {
     this.#forget(plan.dispatches.map(({ code }) => code));
+    if (numbers !== undefined) this.#store.give(numbers);
     for (const buffer of constants.values()) this.#store.give(buffer);
     this.#store.trim();
   }
@@ -269,14 +292,18 @@ export class BrowserDevice implements Device {
     return buffer;
   }
 
-  #encode(encoder: GPUCommandEncoder, { plan, pipelines }: Loaded, places: readonly GPUBuffer[]): void {
+  #encode(encoder: GPUCommandEncoder, { plan, pipelines, numbers }: Loaded, places: readonly GPUBuffer[]): void {
     const pass = encoder.beginComputePass();
-    for (const [i, { bindings, groups }] of plan.dispatches.entries()) {
+    for (const [i, { bindings, groups, numbers: own }] of plan.dispatches.entries()) {
       const pipeline = pipelines[i] as GPUComputePipeline;
-      const entries = bindings.map(({ buffer }, binding) => {
+      const entries: GPUBindGroupEntry[] = bindings.map(({ buffer }, binding) => {
         const size = Math.max(4, plan.buffers[buffer]?.bytes ?? 0);
         return { binding, resource: { buffer: places[buffer] as GPUBuffer, size } };
       });
+      if (numbers !== undefined && own.length > 0) {
+        const resource = { buffer: numbers, offset: i * numbersAlignment, size: 16 * Math.ceil(own.length / 4) };
+        entries.push({ binding: entries.length, resource });
+      }
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, this.#gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
       pass.dispatchWorkgroups(...groups);

@@ -31,7 +31,11 @@ function push(context: Context, what: string, shader: Shader, out: View, body: r
 }
 
 /** A loop over the taps of a window; within it `y` and `x` are inside the image. */
-function overTaps({ kernel, strides, pads, dilations }: Window, [height, width]: Pair, body: readonly string[]): string[] {
+function overTaps(
+  { kernel, strides, pads, dilations }: Window,
+  [height, width]: Pair,
+  body: readonly string[],
+): string[] {
   return [
     `for (var p = 0; p < ${kernel[0]}; p++) {`,
     `let y = row * ${strides[0]} - ${pads[0]} + p * ${dilations[0]};`,

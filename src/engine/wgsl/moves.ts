@@ -174,7 +174,10 @@ export function lowerScatterElements(context: Context, node: GraphNode): void {
     pushToMaxima(context, maxima, contiguous(context, indices), contiguous(context, updates), result);
     return;
   }
-  const lane = (view: View): View => ({ ...cut(view, axis, 0, 1), shape: indices.shape.map((n, at) => (at === axis ? 1 : n)) });
+  const lane = (view: View): View => ({
+    ...cut(view, axis, 0, 1),
+    shape: indices.shape.map((n, at) => (at === axis ? 1 : n)),
+  });
   const shader = new Shader();
   const { lines, at } = placesAt([besides(result, indices.shape, axis), indices, updates].map(lane), "i", "");
   const element = `${at[0]} + index * ${result.strides[axis]}`;
@@ -202,7 +205,12 @@ function pushToMaxima(context: Context, maxima: MaximaOf, indices: View, updates
   };
   const at = `(i / ${height * width}) * ${rows * columns} + r * ${columns} + c`;
   pushThreads(context, "ScatterElements", shader, elementCount(result.shape), [
-    ...[`let x = i % ${width};`, `let y = i / ${width} % ${height};`, ...range("y", 0, rows), ...range("x", 1, columns)],
+    ...[
+      `let x = i % ${width};`,
+      `let y = i / ${width} % ${height};`,
+      ...range("y", 0, rows),
+      ...range("x", 1, columns),
+    ],
     `var sum = ${shader.load(result, "i")};`,
     ...["for (var r = yFirst; r <= yLast; r++) {", "for (var c = xFirst; c <= xLast; c++) {"],
     `if (${shader.load(indices, `${indices.offset} + ${at}`)} == i) { sum += ${shader.load(updates, `${updates.offset} + ${at}`)}; }`,

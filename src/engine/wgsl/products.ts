@@ -104,73 +104,96 @@ const withoutMatrix = (view: View): View => ({
   strides: view.strides.slice(0, -2),
 });
 
+/** Sizes and steps are numbers of the shader: products of other sizes run by the same code. */
 function pushTiles(context: Context, what: string, { a, b, c, onto, tile, perPiece, pieces, alpha }: Tiles): void {
   const shader = new Shader();
   const [rows, depth] = a.shape.slice(-2) as [number, number];
   const columns = b.shape.at(-1) as number;
-  const stack = a.shape.slice(0, -2);
-  const count = elementCount(stack);
-  const [side, quads] = [tile / 4, tile / 4];
-  shader.share("left", `array<vec4f, ${depthOfTile * quads}>`);
-  shader.share("right", `array<vec4f, ${depthOfTile * quads}>`);
+  const count = elementCount(a.shape.slice(0, -2));
+  const side = tile / 4;
+  shader.share("left", `array<vec4f, ${depthOfTile * side}>`);
+  shader.share("right", `array<vec4f, ${depthOfTile * side}>`);
   const piles = [a, b, ...(onto ? [onto.base] : [])].map(withoutMatrix);
-  const places = placesAt(piles, pieces === 1 ? "pile" : `(pile % ${count})`, "s");
+  const places = placesAt(piles, pieces === 1 ? "pile" : "inPiece", "s");
   const results = placesAt([withoutMatrix(c)], "pile", "r");
-  const [first, onRight, onBase] = places.at;
-  const step = (view: View) => view.strides.slice(-2) as [number, number];
-  const fill = (name: string, view: View, base: string, isLeft: boolean) => {
-    const [rowStep, columnStep] = step(view);
-    const [acrossStep, depthStep] = isLeft ? [rowStep, columnStep] : [columnStep, rowStep];
-    const [corner, limit] = isLeft ? ["top", rows] : ["start", columns];
-    const load = (i: number) => {
-      const index = `${base} + (across + ${i}) * ${acrossStep} + k * ${depthStep}`;
-      return `select(0f, ${shader.load(view, index)}, across + ${i} < ${limit} && k < end)`;
-    };
-    // Neighbouring threads read neighbouring elements.
-    const isAlongDepth = depthStep === 1;
-    const [inTile, quad] = isAlongDepth
-      ? [`slot % ${depthOfTile}`, `slot / ${depthOfTile}`]
-      : [`slot / ${quads}`, `slot % ${quads}`];
-    return [
-      `for (var slot = lane; slot < ${depthOfTile * quads}; slot += ${side * side}) {`,
-      `let inTile = ${inTile}; let quad = ${quad};`,
-      `let k = from0 + inTile; let across = ${corner} + quad * 4;`,
-      `${name}[inTile * ${quads} + quad] = vec4f(${[0, 1, 2, 3].map(load).join(", ")});`,
-      "}",
-    ];
-  };
-  const [rowStep, columnStep] = step(c);
-  const put = (i: number, j: number) => {
-    const scaled = alpha === 1 ? `sum${i}[${j}]` : `${literal(alpha)} * sum${i}[${j}]`;
-    const [baseRow, baseColumn] = onto ? step(onto.base) : [0, 0];
-    const base = onto && shader.load(onto.base, `${onBase} + (y + ${i}) * ${baseRow} + (x + ${j}) * ${baseColumn}`);
-    const added = onto === undefined ? "" : onto.beta === 1 ? ` + ${base}` : ` + ${literal(onto.beta)} * ${base}`;
-    const at = `${results.at[0]} + (y + ${i}) * ${rowStep} + (x + ${j}) * ${columnStep}`;
-    return `if (y + ${i} < ${rows} && x + ${j} < ${columns}) { ${shader.store(c, at, scaled + added)} }`;
-  };
-  const four = [0, 1, 2, 3];
+  const steps = (view: View) => view.strides.slice(-2) as [number, number];
   const body = [
+    `let rows = ${shader.number(rows)}; let columns = ${shader.number(columns)};`,
     `let top = i32(at.y) * ${tile}; let start = i32(at.x) * ${tile}; let pile = i32(at.z);`,
+    ...(pieces === 1
+      ? []
+      : [`let piece = pile / ${shader.number(count)};`, `let inPiece = pile % ${shader.number(count)};`]),
     ...[...places.lines, ...results.lines],
-    `let begin = ${pieces === 1 ? "0" : `pile / ${count} * ${perPiece}`};`,
-    `let end = min(begin + ${perPiece}, ${depth});`,
+    `let begin = ${pieces === 1 ? "0" : `piece * ${shader.number(perPiece)}`};`,
+    `let end = min(begin + ${shader.number(perPiece)}, ${shader.number(depth)});`,
     ...four.map((i) => `var sum${i} = vec4f();`),
-    `for (var from0 = begin; from0 < end; from0 += ${depthOfTile}) {`,
-    ...fill("left", a, first as string, true),
-    ...fill("right", b, onRight as string, false),
+    `for (var k0 = begin; k0 < end; k0 += ${depthOfTile}) {`,
+    ...fillTile(shader, a, { name: "left", base: places.at[0] as string, corner: "top", limit: "rows", side }),
+    ...fillTile(shader, b, { name: "right", base: places.at[1] as string, corner: "start", limit: "columns", side }),
     "workgroupBarrier();",
     ...four.map((i) => `var part${i} = vec4f();`),
     `for (var k = 0; k < ${depthOfTile}; k++) {`,
-    `let l = left[k * ${quads} + lane / ${side}]; let r = right[k * ${quads} + lane % ${side}];`,
-    ...["x", "y", "z", "w"].map((part, i) => `part${i} += l.${part} * r;`),
+    `let l = left[k * ${side} + lane / ${side}]; let r = right[k * ${side} + lane % ${side}];`,
+    ...four.map((i) => `part${i} += l[${i}] * r;`),
     "}",
     ...four.map((i) => `sum${i} += part${i};`),
     ...["workgroupBarrier();", "}"],
-    `let y = top + lane / ${side} * 4; let x = start + lane % ${side} * 4;`,
-    ...four.flatMap((i) => four.map((j) => put(i, j))),
+    "for (var i = 0; i < 4; i++) {",
+    `let y = top + lane / ${side} * 4 + i;`,
+    "var line = select(select(sum0, sum1, i == 1), select(sum2, sum3, i == 3), i >= 2);",
+    `for (var j = 0; j < 4; j++) {`,
+    `let x = start + lane % ${side} * 4 + j;`,
+    "if (y < rows && x < columns) {",
+    `let value = ${alpha === 1 ? "line[j]" : `${literal(alpha)} * line[j]`};`,
+    shader.store(
+      c,
+      placeIn(shader, results.at[0] as string, steps(c)),
+      onto === undefined
+        ? "value"
+        : `value + ${baseCode(onto, shader.load(onto.base, placeIn(shader, places.at[2] as string, steps(onto.base))))}`,
+    ),
+    ...["}", "}", "}"],
   ];
   const groups = [Math.ceil(columns / tile), Math.ceil(rows / tile), count * pieces] as const;
   context.dispatch(shader.finish(what, body, [side, side], groups));
+}
+
+const four = [0, 1, 2, 3];
+
+function placeIn(shader: Shader, base: string, [row, column]: readonly [number, number]): string {
+  return `${base} + y * ${shader.number(row)} + x * ${shader.number(column)}`;
+}
+
+function baseCode({ beta }: Onto, base: string): string {
+  return beta === 1 ? base : `${literal(beta)} * ${base}`;
+}
+
+interface TileSource {
+  readonly name: "left" | "right";
+  readonly base: string;
+  readonly corner: string;
+  readonly limit: string;
+  readonly side: number;
+}
+
+/** Neighbouring threads read neighbouring elements. */
+function fillTile(shader: Shader, view: View, { name, base, corner, limit, side }: TileSource): string[] {
+  const [rowStep, columnStep] = view.strides.slice(-2) as [number, number];
+  const [acrossStep, depthStep] = name === "left" ? [rowStep, columnStep] : [columnStep, rowStep];
+  const [inTile, quad] =
+    depthStep === 1 ? [`slot % ${depthOfTile}`, `slot / ${depthOfTile}`] : [`slot / ${side}`, `slot % ${side}`];
+  const place = `${base} + across * ${shader.number(acrossStep)} + k * ${shader.number(depthStep)}`;
+  return [
+    `for (var slot = lane; slot < ${depthOfTile * side}; slot += ${side * side}) {`,
+    `let inTile = ${inTile}; let quad = ${quad}; let k = k0 + inTile;`,
+    "var four = vec4f();",
+    "for (var i = 0; i < 4; i++) {",
+    `let across = ${corner} + quad * 4 + i;`,
+    `if (across < ${limit} && k < end) { four[i] = ${shader.load(view, place)}; }`,
+    "}",
+    `${name}[inTile * ${side} + quad] = four;`,
+    "}",
+  ];
 }
 
 interface Joined {
@@ -188,7 +211,7 @@ function pushJoin(context: Context, what: string, { parts, c, onto, alpha }: Joi
   const { lines, at } = placesAt([c, one, ...(onto ? [onto.base] : [])], "i", "");
   const count = elementCount(shape);
   const base = onto && shader.load(onto.base, at[2] as string);
-  const added = onto === undefined ? "" : onto.beta === 1 ? ` + ${base}` : ` + ${literal(onto.beta)} * ${base}`;
+  const added = onto === undefined ? "" : ` + ${baseCode(onto, base as string)}`;
   const body = [
     ...[`let i = group * ${threads} + lane;`, `if (i >= ${count}) { return; }`, ...lines, "var sum = 0f;"],
     `for (var piece = 0; piece < ${pieces}; piece++) { sum += ${shader.load(parts, `${at[1]} + piece * ${parts.strides[0]}`)}; }`,

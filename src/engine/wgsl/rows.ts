@@ -124,7 +124,11 @@ export function lowerReduction(context: Context, node: GraphNode): void {
   const rule: Rule =
     node.op === "ReduceMax"
       ? { join: max, neutral: lowest, finish: (value) => value }
-      : { join: sum, neutral: "0f", finish: (value) => (node.op === "ReduceMean" ? `${value} / ${literal(count)}` : value) };
+      : {
+          join: sum,
+          neutral: "0f",
+          finish: (value) => (node.op === "ReduceMean" ? `${value} / ${literal(count)}` : value),
+        };
   const isAcross = !axes.has(shape.length - 1) && count >= sharedLengthMin;
   if (isAcross) pushColumns(context, node.op, expression, axes, result, rule);
   else pushRows(context, node.op, expression, axes, result, rule);

@@ -28,6 +28,8 @@ export interface Dispatch {
   /** In their order. */
   readonly bindings: readonly Binding[];
   readonly groups: readonly [number, number, number];
+  /** Whole numbers that the code reads: shaders that differ in those alone are compiled once. Bound behind the others. */
+  readonly numbers: readonly number[];
 }
 
 /** How elements lie in a device's memory: as words, since a shader reads nothing smaller. Indices of 64 bits are below 2^31. */
@@ -61,6 +63,7 @@ export function groupsFor(count: number): [number, number, number] {
 export class Shader {
   readonly #bindings = new Map<number, { readonly name: string; readonly word: string; writes: boolean }>();
   readonly #shared: string[] = [];
+  readonly #numbers: number[] = [];
 
   #bound({ buffer, dtype }: View, writes: boolean): string {
     const known = this.#bindings.get(buffer) ?? { name: `b${this.#bindings.size}`, word: wordOf(dtype), writes };
@@ -85,6 +88,12 @@ export class Shader {
     return `i32(arrayLength(&${this.#bound(view, false)}))`;
   }
 
+  /** A whole number that is no part of the code. */
+  number(value: number): string {
+    const at = this.#numbers.push(value) - 1;
+    return `numbers[${Math.floor(at / 4)}].${"xyzw"[at % 4]}`;
+  }
+
   /** Memory that a workgroup shares. */
   share(name: string, type: string): void {
     this.#shared.push(`var<workgroup> ${name}: ${type};`);
@@ -98,11 +107,18 @@ export class Shader {
     groups: readonly [number, number, number],
   ): Dispatch {
     const bound = [...this.#bindings];
-    assert(bound.length <= bindingsMax, `${what} is bound to ${bound.length} buffers, at most ${bindingsMax} are allowed`);
+    assert(
+      bound.length <= bindingsMax,
+      `${what} is bound to ${bound.length} buffers, at most ${bindingsMax} are allowed`,
+    );
     const declared = bound.map(
       ([, { name, word, writes }], i) =>
         `@group(0) @binding(${i}) var<storage, ${writes ? "read_write" : "read"}> ${name}: array<${word}>;`,
     );
+    if (this.#numbers.length > 0)
+      declared.push(
+        `@group(0) @binding(${bound.length}) var<uniform> numbers: array<vec4i, ${Math.ceil(this.#numbers.length / 4)}>;`,
+      );
     const text = body.join("\n");
     const code = [
       ...declared,
@@ -115,6 +131,7 @@ export class Shader {
       text,
       "}",
     ].join("\n");
-    return { what, code, bindings: bound.map(([buffer, { writes }]) => ({ buffer, writes })), groups };
+    const bindings = bound.map(([buffer, { writes }]) => ({ buffer, writes }));
+    return { what, code, bindings, groups, numbers: this.#numbers };
   }
 }

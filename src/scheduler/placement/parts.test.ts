@@ -53,6 +53,15 @@ describe("a workload in parts", () => {
     assert.deepEqual(Object.values(where).sort(), Object.values(all).sort());
   });
 
+  it("makes a machine a lane of its GPU's class where it is fastest in that, and of its processor's where it is not", () => {
+    const laptop = machine("laptop", ["avx", "wasm"]);
+    const withGpu = (...classes: string[]) => placed([laptop, machine("gamer", classes)], lanes(2), mixed()).where;
+    const gpuFirst = withGpu("webgpu", "avx", "wasm");
+    assert.deepEqual(Object.values(gpuFirst).sort(), ["gamer webgpu", "gamer webgpu", "laptop avx", "laptop avx"]);
+    const gpuLast = withGpu("avx", "wasm", "webgpu");
+    assert.deepEqual(new Set(Object.values(gpuLast)), new Set(["gamer avx", "laptop avx"]));
+  });
+
   it("never computes by exact numerics, in which every machine is slower", () => {
     const fleet = [machine("p", ["exact", "avx", "wasm"]), machine("tab", ["wasm", "exact"])];
     assert.deepEqual(new Fleet(fleet).classes("mixed"), ["avx", "wasm"]);

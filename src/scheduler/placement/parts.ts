@@ -26,6 +26,11 @@ export function* placingParts(
   let left = fleet;
   let places: Places = policy.current;
   let slowestMs = 0;
+  const classes = new Map<VNodeId, string>();
+  for (const [index, part] of parts.entries()) {
+    const own = policy.classes?.[index]?.class;
+    if (own !== undefined) for (const vnode of part) classes.set(vnode, own);
+  }
   for (const [index, part] of parts.entries()) {
     if (part.every((vnode) => (policy.current.get(vnode)?.length ?? 0) >= policy.copies)) continue;
     const own = new Set(part);
@@ -36,7 +41,8 @@ export function* placingParts(
       for (const asked of ways) {
         const placement = withinPart(yield* whole(sub, left, asked, pace), own);
         const isWhole = placement.unplaced.length === 0;
-        const speed = isWhole ? throughput(plan, left, withDecisions(places, placement.decisions)) : 0;
+        const classFor = (vnode: VNodeId) => (own.has(vnode) ? classIn(asked) : classes.get(vnode));
+        const speed = isWhole ? throughput(plan, left, withDecisions(places, placement.decisions), classFor) : 0;
         if (speed > fastest) [best, fastest] = [placement, speed];
         if (isWhole) break;
       }
@@ -48,11 +54,17 @@ export function* placingParts(
     unplaced.push(...best.unplaced);
     if (best.decisions.length === 0) continue;
     decisions.push(...best.decisions);
+    for (const { vnode, class: chosen } of best.decisions) if (chosen !== undefined) classes.set(vnode, chosen);
     if (left === fleet) left = fleet.copy();
     reserve(left, plan, policy, best.decisions);
     places = withDecisions(places, best.decisions);
   }
   return { decisions, unplaced, numericsClass: policy.numericsClass, slowestMs };
+}
+
+/** Of a way to place a part of a mixed workload. */
+function classIn({ engine, numericsClass }: Policy): string | undefined {
+  return engine === mixedEngine && numericsClass !== "" ? numericsClass : undefined;
 }
 
 interface Ways {

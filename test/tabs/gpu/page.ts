@@ -2,10 +2,10 @@
 // on it.
 
 import { type Tensor, viewData } from "../../../src/core/tensor.ts";
+import type { Program } from "../../../src/engine/engine.ts";
 import { openInlineExecutor } from "../../../src/engine/executor.ts";
 import { openPortableEngine } from "../../../src/engine/portable/engine.ts";
 import { openWgslEngine, type WgslEngine } from "../../../src/engine/wgsl/engine.ts";
-import type { Program } from "../../../src/engine/engine.ts";
 import { train } from "../../../src/vnode/training-run.testing.ts";
 import type { Drive, PackedModel, PackedTensor, Trained } from "./remote.ts";
 
@@ -16,7 +16,14 @@ declare global {
 }
 
 function unpacked({ dtype, shape, bytes }: PackedTensor): Tensor {
-  return { dtype, shape, data: viewData(dtype, Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0))) };
+  return {
+    dtype,
+    shape,
+    data: viewData(
+      dtype,
+      Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0)),
+    ),
+  };
 }
 
 function packed({ dtype, shape, data }: Tensor): PackedTensor {
@@ -50,7 +57,8 @@ window.gpuEngine = {
   numericsClass: () => (engine as WgslEngine).numericsClass(),
   memoryBytes: async () => (engine as WgslEngine).device.memoryBytes,
   async train(text, on): Promise<Trained> {
-    const own = on === "webgpu" ? await openWgslEngine({ gpu: navigator.gpu, browser: "a test" }) : openPortableEngine();
+    const own =
+      on === "webgpu" ? await openWgslEngine({ gpu: navigator.gpu, browser: "a test" }) : openPortableEngine();
     const executor = openInlineExecutor(own);
     const { losses, hashes } = await train(text, 1, executor);
     await executor.close();
