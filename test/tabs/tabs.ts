@@ -18,13 +18,19 @@ async function renderers(browser: Browser): Promise<number[]> {
 }
 
 /** Opens the page that an orchestrator serves, and waits until the machine is lent and was reached. */
-export async function openTab(browser: Browser, orchestrator: string, name: string): Promise<Tab> {
+export async function openTab(
+  browser: Browser,
+  orchestrator: string,
+  name: string,
+  { gpu = true } = {},
+): Promise<Tab> {
   const before = new Set(await renderers(browser));
   const page = await (await browser.newContext()).newPage();
   await page.goto(`http://${orchestrator}/join`);
   await page.locator("#limits").waitFor({ timeout: 60_000 });
   await page.fill("#cores", "1");
   await page.fill("#name", name);
+  if (!gpu && (await page.isEnabled("#gpu"))) await page.uncheck("#gpu");
   await page.click("#lend");
   await page.getByText("Ready. It waits for work.").waitFor({ timeout: 120_000 });
   await page.getByText("by relay").waitFor({ timeout: 60_000 });
