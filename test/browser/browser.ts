@@ -77,7 +77,8 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
   const origin = new URL(url).origin;
   page.on("console", (message) => {
     if (message.type() !== "error" && message.type() !== "warning") return;
-    if (/net::ERR_|Failed to load resource/.test(message.text())) return;
+    // The browser's own words to whoever asks for a GPU where there is none.
+    if (/net::ERR_|Failed to load resource|No available adapters/.test(message.text())) return;
     faults.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => faults.push(`uncaught: ${error.message}`));

@@ -18,12 +18,7 @@ async function renderers(browser: Browser): Promise<number[]> {
 }
 
 /** Opens the page that an orchestrator serves, and waits until the machine is lent and was reached. */
-export async function openTab(
-  browser: Browser,
-  orchestrator: string,
-  name: string,
-  { gpu = true } = {},
-): Promise<Tab> {
+export async function openTab(browser: Browser, orchestrator: string, name: string, { gpu = true } = {}): Promise<Tab> {
   const before = new Set(await renderers(browser));
   const page = await (await browser.newContext()).newPage();
   await page.goto(`http://${orchestrator}/join`);

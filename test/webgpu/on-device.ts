@@ -72,11 +72,13 @@ describe("an executor on the GPU", () => {
     });
 
   for (const [name, text] of Object.entries({ mlp, tied }))
-    test(`trains ${name} with the losses of the native engine, and the same bits again`, async () => {
+    test(`trains ${name} for twenty steps with the losses of the native engine, and the same bits again`, async () => {
       const native = await openExecutor({ kind: "native", workers: 1 });
-      const expected = await train(text, 1, native);
+      const twenty = { schedule: { ...schedule, steps: 20 } };
+      const expected = await train(text, 1, native, twenty);
       await native.close();
-      const [found, again] = [await train(text, 1, device), await train(text, 3, device)];
+      const [found, again] = [await train(text, 1, device, twenty), await train(text, 3, device, twenty)];
+      assert.equal(found.losses.length, twenty.schedule.steps);
       assert.deepEqual(
         found.losses.map((loss) => loss.toFixed(5)),
         expected.losses.map((loss) => loss.toFixed(5)),

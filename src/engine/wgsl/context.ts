@@ -85,11 +85,6 @@ export interface Valued {
   readonly value: string;
 }
 
-/** A whole buffer, walked in its order: then the code is the same whatever its size. */
-function isWhole(view: View): boolean {
-  return view.offset === 0 && isContiguous(view);
-}
-
 /** One thread for each element. */
 export function pushLoop(context: Context, out: View, expression: Expression, what: string): void {
   const count = elementCount(out.shape);
@@ -99,7 +94,9 @@ export function pushLoop(context: Context, out: View, expression: Expression, wh
   const { lines, at } = placesAt(views, "i", "");
   const { lines: computing, value } = valueAt(shader, expression, at.slice(1), "");
   const store = shader.store(out, at[0] as string, value);
-  const length = isWhole(out) && views.every((view) => isWhole(view)) ? shader.length(out) : String(count);
+  // A whole buffer that is walked in its order: the code is the same whatever its size.
+  const isWhole = lines.length === 0 && out.offset === 0 && isContiguous(out);
+  const length = isWhole ? shader.length(out) : String(count);
   const body = [`let i = group * ${threads} + lane;`, `if (i >= ${length}) { return; }`, ...lines, ...computing, store];
   context.dispatch(shader.finish(what, body, [threads, 1], groupsFor(Math.ceil(count / threads))));
 }
