@@ -12,7 +12,7 @@ import { smallNetwork, smallSamples } from "../test/small-training.ts";
 const image = join(import.meta.dirname, "../docs/images/join.png");
 const directory = mkdtempSync(join(tmpdir(), "dcnr-join-image-"));
 const started: Child[] = [];
-const browser = await launchBrowser();
+const browser = await launchBrowser({ gpu: true });
 try {
   const words = ["orchestrator", "--listen", "127.0.0.1:0", "--dir", join(directory, "o"), "--relay"];
   const orchestrator = await startChild("the orchestrator", words);

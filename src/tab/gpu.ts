@@ -2,6 +2,7 @@
 // one sentence, and the page lends its processor alone.
 
 import { messageOf } from "../core/errors.ts";
+import { sleep, type Timers } from "../core/world.ts";
 import type { Executor } from "../engine/engine.ts";
 import { deviceGflops } from "../engine/webgpu/speed.ts";
 import { openTabExecutor } from "./engine.ts";
@@ -16,6 +17,7 @@ export interface TabGpu {
 }
 
 export interface TabGpuOptions {
+  readonly timers: Timers;
   /** Where engine-worker.ts is served. */
   readonly script: string;
   readonly memoryBytes: number;
@@ -23,8 +25,22 @@ export interface TabGpuOptions {
   readonly onLost: (reason: string) => void;
 }
 
+/** Compiling takes some seconds, and half a minute in software on a busy machine; a driver that hangs takes for ever. */
+const patienceMs = 100_000;
+
 /** Or why there is none. */
-export async function openTabGpu({ script, memoryBytes, onLost }: TabGpuOptions): Promise<TabGpu | string> {
+export async function openTabGpu(options: TabGpuOptions): Promise<TabGpu | string> {
+  const opening = opened(options);
+  const patience = new AbortController();
+  const late = sleep(options.timers, patienceMs, patience.signal).then(() => undefined);
+  const found = await Promise.race([opening, late]);
+  patience.abort();
+  if (found !== undefined) return found;
+  void opening.then((gpu) => (typeof gpu === "string" ? undefined : gpu.executor.close()));
+  return "the GPU's driver does not answer";
+}
+
+async function opened({ script, memoryBytes, onLost }: TabGpuOptions): Promise<TabGpu | string> {
   const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
   if (!adapter) return "this browser gives pages no GPU";
   const { vendor, architecture, device, description } = adapter.info;

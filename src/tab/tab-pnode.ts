@@ -80,7 +80,7 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
   if (wishes.gpu) doing("compiles for its GPU and measures it");
   const found = wishes.gpu
     ? await openTabGpu({
-        script: scripts.engine,
+        ...{ timers: world.timers, script: scripts.engine },
         memoryBytes: gpuShare * wishes.memoryBytes,
         onLost: (reason) => whenLost(reason),
       })
@@ -161,6 +161,7 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
     world.log("warn", `${reason}. Its parts of networks are handed back; lend this browser again to lend the GPU`);
     pnode.measured(gflops, classes());
   };
+  if (gpu?.executor.lost !== undefined) whenLost(gpu.executor.lost);
   return { pnode, identity, gflops, gpu: () => (gpu ? `${gpu.vendor} ${gpu.model}` : `none: ${without}`) };
 }
 

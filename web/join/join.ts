@@ -87,7 +87,7 @@ async function findBattery(): Promise<void> {
 async function findGpu(): Promise<void> {
   const adapter = await navigator.gpu?.requestAdapter().catch(() => null);
   const choice = element<HTMLInputElement>("gpu");
-  choice.disabled = !adapter;
+  choice.disabled = !adapter || worker !== undefined;
   choice.checked &&= Boolean(adapter);
   if (!adapter) show("gpu-note", "this browser gives pages none");
 }

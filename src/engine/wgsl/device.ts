@@ -4,7 +4,6 @@
 import { DcnrError, fail, messageOf } from "../../core/errors.ts";
 import { elementCount, type Shape, type Tensor, type TensorData, tensorBytes } from "../../core/tensor.ts";
 import type { GraphModel } from "../../graph/model.ts";
-import { indexWithin } from "../../graph/operators/check.ts";
 import type { Tensors } from "../engine.ts";
 import {
   type Device,
@@ -17,6 +16,8 @@ import {
 } from "../webgpu/device.ts";
 import { BufferStore } from "./buffers.ts";
 import { type Buffer, lowerToShaders, type ShaderPlan } from "./lower.ts";
+import { Pipelines } from "./pipelines.ts";
+import { asWords, checkIndices, fromWords } from "./words.ts";
 
 export interface GpuOptions {
   /** Of the GPU's memory. */
@@ -27,11 +28,6 @@ export interface GpuOptions {
 
 interface GpuValue extends DeviceValue {
   readonly buffer: GPUBuffer;
-}
-
-interface Pipeline {
-  readonly ready: Promise<GPUComputePipeline>;
-  users: number;
 }
 
 /** What belongs to one loaded graph. */
@@ -45,9 +41,6 @@ interface Loaded {
   /** Numbers of the dispatches, each at its place. */
   readonly numbers: GPUBuffer | undefined;
 }
-
-/** Above it those that no program uses go, the oldest first: the next session needs nearly the same, and compiling is slow. */
-const pipelinesMax = 512;
 
 /** Where the numbers of a dispatch may begin. */
 const numbersAlignment = 256;
@@ -64,14 +57,14 @@ export class BrowserDevice implements Device {
   readonly #gpu: GPUDevice;
   readonly #store: BufferStore;
   readonly #now: () => number;
-  /** By code: graphs that are alike share them. */
-  readonly #pipelines = new Map<string, Pipeline>();
+  readonly #pipelines: Pipelines;
   #lost: string | undefined;
   #closed = false;
 
   constructor(gpu: GPUDevice, { bytesMax = Number.POSITIVE_INFINITY, now = () => 0 }: GpuOptions = {}) {
     this.#gpu = gpu;
     this.#store = new BufferStore(gpu, bytesMax);
+    this.#pipelines = new Pipelines(gpu);
     this.#now = now;
     void gpu.lost.then(({ message, reason }) => this.#lose(message || reason));
     // What a driver refuses is noticed nowhere else, and what was to be computed is not there: nothing on the device is to be trusted.
@@ -97,7 +90,7 @@ export class BrowserDevice implements Device {
     for (const { bytes } of plan.buffers) this.#checkSize(bytes);
     const codes = plan.dispatches.map(({ code }) => code);
     try {
-      const pipelines = await Promise.all(codes.map((code) => this.#pipeline(code)));
+      const pipelines = await this.#pipelines.take(codes);
       const loaded: Loaded = {
         graph,
         plan,
@@ -108,7 +101,7 @@ export class BrowserDevice implements Device {
       };
       return { run: (feeds, into) => this.#run(loaded, feeds, into), release: async () => this.#release(loaded) };
     } catch (thrown) {
-      this.#forget(codes);
+      this.#pipelines.give(codes);
       this.#checkHere();
       throw DcnrError.from(thrown);
     }
@@ -118,38 +111,6 @@ export class BrowserDevice implements Device {
     const most = Math.min(this.#gpu.limits.maxStorageBufferBindingSize, this.#gpu.limits.maxBufferSize);
     if (bytes > most)
       fail("resource_exhausted", `a tensor of ${bytes} bytes does not fit this GPU, which takes ${most}`);
-  }
-
-  #pipeline(code: string): Promise<GPUComputePipeline> {
-    const known = this.#pipelines.get(code) ?? { ready: this.#compile(code), users: 0 };
-    known.users++;
-    this.#pipelines.set(code, known);
-    // What a driver refused now it may take another time.
-    known.ready.catch(() => this.#pipelines.delete(code));
-    return known.ready;
-  }
-
-  async #compile(code: string): Promise<GPUComputePipeline> {
-    try {
-      // Of what is caught here nobody is told that the device is lost.
-      this.#gpu.pushErrorScope("validation");
-      const module = this.#gpu.createShaderModule({ code });
-      const refused = await this.#gpu.popErrorScope();
-      if (refused !== null) throw new Error(refused.message);
-      return await this.#gpu.createComputePipelineAsync({ layout: "auto", compute: { module, entryPoint: "main" } });
-    } catch (thrown) {
-      this.#checkHere();
-      return fail("internal", `the GPU's driver refuses a shader: ${messageOf(thrown).slice(0, 500)}`);
-    }
-  }
-
-  #forget(codes: readonly string[]): void {
-    for (const code of codes) {
-      const known = this.#pipelines.get(code);
-      if (known !== undefined) known.users--;
-    }
-    for (const [code, { users }] of this.#pipelines)
-      if (users <= 0 && this.#pipelines.size > pipelinesMax) this.#pipelines.delete(code);
   }
 
   #uploadConstants({ buffers }: ShaderPlan): Map<number, GPUBuffer> {
@@ -174,7 +135,7 @@ export class BrowserDevice implements Device {
   }
 
   #release({ plan, constants, numbers }: Loaded): void {
-    this.#forget(plan.dispatches.map(({ code }) => code));
+    this.#pipelines.give(plan.dispatches.map(({ code }) => code));
     if (numbers !== undefined) this.#store.give(numbers);
     for (const buffer of constants.values()) this.#store.give(buffer);
     this.#store.trim();
@@ -221,7 +182,7 @@ export class BrowserDevice implements Device {
   ): Promise<Readonly<Record<string, DeviceValue>>> {
     this.#checkHere();
     const { graph, plan, stays } = loaded;
-    checkIndices(loaded, feeds);
+    checkIndices(graph, plan, feeds);
     const borrowed: GPUBuffer[] = [];
     const borrow = (bytes: number) => {
       const buffer = this.#store.take(bytes);
@@ -369,24 +330,4 @@ export class BrowserDevice implements Device {
     this.#closed = true;
     this.#gpu.destroy();
   }
-}
-
-/** Indices that come from the caller are looked at here: a shader cannot say that one is out of range. */
-function checkIndices({ graph, plan }: Loaded, feeds: Readonly<Record<string, Feed>>): void {
-  for (const { input, type, size } of plan.checks) {
-    const feed = feeds[graph.inputs[input]?.name ?? ""] as Feed;
-    if (!isOnDevice(feed)) for (const value of feed.data) indexWithin(type, Number(value), size);
-  }
-}
-
-/** Conditions and long integers become words. */
-function asWords(data: TensorData): TensorData {
-  if (data instanceof Uint8Array) return Int32Array.from(data);
-  return data instanceof BigInt64Array ? Int32Array.from(data, Number) : data;
-}
-
-function fromWords(mapped: ArrayBuffer, from: number, count: number, into: TensorData): void {
-  if (into instanceof Float32Array) into.set(new Float32Array(mapped, from, count));
-  else if (into instanceof BigInt64Array) into.set(Array.from(new Int32Array(mapped, from, count), BigInt));
-  else (into as Int32Array).set(new Int32Array(mapped, from, count));
 }
