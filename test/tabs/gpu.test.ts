@@ -9,12 +9,15 @@ import { bytesOf, elementCount, type Tensor } from "../../src/core/tensor.ts";
 import { engineConformance } from "../../src/engine/conformance.ts";
 import type { Tensors } from "../../src/engine/engine.ts";
 import { openPortableEngine } from "../../src/engine/portable/engine.ts";
+import { openReferenceEngine } from "../../src/engine/reference.ts";
+import { lowerModel } from "../../src/graph/lower.ts";
 import type { GraphModel, ValueInfo } from "../../src/graph/model.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildEvaluation, buildTraining } from "../../src/network/graphs/graphs.ts";
 import { mlp, tied } from "../../src/vnode/training-run.testing.ts";
 import { launchBrowser } from "../browser/browser.ts";
 import { bundle, serve } from "../portable/serve.ts";
+import { operatorGraphs } from "./gpu/operators.ts";
 import { remoteEngine } from "./gpu/remote.ts";
 
 const browser = await launchBrowser({ gpu: true });
@@ -68,6 +71,11 @@ else {
         }
         await portable.close();
       });
+  });
+
+  describe("operators that the examples do not have, as the reference computes them", () => {
+    for (const graph of operatorGraphs)
+      test(graph.name, () => compare(graph, openReferenceEngine().load(lowerModel(graph))));
   });
 
   async function compare(graph: GraphModel, loading: ReturnType<typeof engine.load>): Promise<void> {
