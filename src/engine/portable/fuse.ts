@@ -40,18 +40,22 @@ export function fuse(graph: GraphModel, info: (name: string) => ValueInfo, rules
     const out = node.outputs[0] as string;
     const candidates = new Set((readers.get(out) ?? []).map((reader) => roots.get(reader) ?? rowRoot(reader, info)));
     const [root] = candidates;
-    const leaves = new Set(root && (leavesOf.get(root) ?? root.inputs));
-    leaves.delete(out);
-    for (const name of node.inputs) leaves.add(name);
+    const joined = () => {
+      const leaves = new Set(root && (leavesOf.get(root) ?? root.inputs));
+      leaves.delete(out);
+      for (const name of node.inputs) leaves.add(name);
+      return leaves;
+    };
+    const leaves = rules.fits && joined();
     const joins =
       root !== undefined &&
       candidates.size === 1 &&
       !outputs.has(out) &&
       sameShape(info(out).shape, loopShape(root, elementwise.has(root), info)) &&
-      (rules.fits?.(leaves) ?? true);
+      (leaves === undefined || rules.fits?.(leaves) === true);
     roots.set(node, joins ? root : node);
     if (!joins) continue;
-    leavesOf.set(root, leaves);
+    if (leaves !== undefined) leavesOf.set(root, leaves);
     members.set(root, [node, ...(members.get(root) ?? [])]);
   }
   return {
