@@ -75,7 +75,8 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
     this.#newest = record;
     this.#expected = expected(record.identity.definition);
     const metrics = Array.from(this.#expected?.values() ?? [], (result) => result.metrics);
-    this.metrics = new MetricChecker(metrics, violations);
+    const { numerics, steps } = record.identity;
+    this.metrics = new MetricChecker(metrics, violations, numerics === "mixed" ? steps : undefined);
   }
 
   override wrote(atMs: number, record: SessionRecord): void {
