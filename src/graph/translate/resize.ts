@@ -13,7 +13,9 @@ interface Rule {
 }
 
 /** More would be images that nobody trains on. */
-const matrixElementsMax = 1 << 24;
+const matrixElementsMax = 1 << 21;
+/** Of an axis: pictures are not larger. */
+const placesMax = 1 << 14;
 
 /** Where a new place lies among the old ones. */
 function coordinate(rule: Rule, at: number, size: number, count: number, scale: number): number | undefined {
@@ -72,7 +74,7 @@ function sharesOf(site: Site, rule: Rule, x: number): [number, number][] {
 }
 
 function matrixOf(site: Site, rule: Rule, size: number, count: number, scale: number): Float32Array {
-  if (size * count > matrixElementsMax) site.refuse(`from ${size} to ${count} places is too much`);
+  if (count > placesMax || size * count > matrixElementsMax) site.refuse(`from ${size} to ${count} places is too much`);
   const matrix = new Float32Array(size * count);
   for (let at = 0; at < count; at++) {
     const x =

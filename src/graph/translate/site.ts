@@ -15,7 +15,9 @@ export type Translation = (site: Site) => Value | readonly (Value | undefined)[]
 export type Translations = Readonly<Record<string, Translation>>;
 
 /** Larger constants would be no masks and no tables but an attack on memory. */
-const constantElementsMax = 1 << 24;
+const constantElementsMax = 1 << 22;
+/** Of whole numbers in 64 bits, which take ten times as long: places and sizes, never masks. */
+const wholeElementsMax = 1 << 19;
 
 export class Site {
   readonly builder: Builder;
@@ -230,10 +232,11 @@ export function filledBy(dtype: DType, shape: Shape, valueAt: (index: number) =>
 
 export function allocateBounded(dtype: DType, shape: Shape): Tensor {
   const count = shape.reduce((product, size) => product * size, 1);
-  if (shape.some((size) => !(Number.isSafeInteger(size) && size >= 0)) || count > constantElementsMax)
+  const most = dtype === "int64" ? wholeElementsMax : constantElementsMax;
+  if (shape.some((size) => !(Number.isSafeInteger(size) && size >= 0)) || count > most)
     fail(
       "resource_exhausted",
-      `the ONNX model computes a constant of shape [${shape}]: at most ${constantElementsMax} elements are allowed`,
+      `the ONNX model computes a constant of shape [${shape}]: at most ${most} elements are allowed`,
     );
   return allocate(dtype, shape);
 }
