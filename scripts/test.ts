@@ -1,4 +1,4 @@
-// Runs the tests: `unit` (beside the code), `check` (format, types and those), files that are named, or everything that
+// Runs the tests: `unit` (beside the code), `check` (format, types and those), `integration`, files that are named, or everything that
 // guards the project.
 // Unit tests share two processes; the others start servers and processes and get one each, two at a time. What each of those took is
 // told at the end, so that it shows where the time goes.
