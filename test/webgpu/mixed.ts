@@ -1,3 +1,5 @@
+// Not part of `npm test` yet: whether a lane has moved to the GPU when the session ends depends on how fast the machine is. Run it with
+// `npm test test/webgpu/mixed.ts`.
 // A session whose lanes have classes of their own, on a process and on one with a GPU that is faster than its processor: a lane is on the
 // GPU. The GPU is one in software, and both processors are said to be slow.
 
