@@ -2,7 +2,10 @@
 // tasks, one-off tasks, and tasks of which only the newest request matters.
 
 import { hasCode, messageOf } from "../core/errors.ts";
+import { retry } from "../core/retry.ts";
 import { type Cancel, every, type World } from "../core/world.ts";
+
+const insistence = { minMs: 500, maxMs: 10_000 };
 
 export class Tasks {
   readonly #world: World;
@@ -27,6 +30,12 @@ export class Tasks {
     if (this.stopped) return;
     const task = this.#contained(name, work).finally(() => this.#running.delete(task));
     this.#running.add(task);
+  }
+
+  /** As `run`, for what nobody will ask for again: a store that is away for a while only makes it later. */
+  insist(name: string, work: () => Promise<unknown>): void {
+    const { signal } = this;
+    this.run(name, () => retry({ world: this.#world, ...insistence, signal }, work));
   }
 
   every(name: string, intervalMs: number, work: () => unknown): void {

@@ -197,7 +197,7 @@ function wireGrant({ url, headers, expiresWallMs }: BlobGrant) {
 /** A PNode reports another hash than the one that stands: somebody computed wrongly. */
 function disagreed({ context, rooms }: PNodeApiNeeds, { session, vnode, pnode, epoch, step }: DurableRequest): void {
   const detail = `its state after step ${step} differs from the one that was recorded before`;
-  context.tasks.run(`the disagreement about ${vnode}`, () =>
+  context.tasks.insist(`the disagreement about ${vnode}`, () =>
     noteFailure(context, rooms, { workload: session, vnode, pnode, epoch, detail, kind: "failed" }),
   );
 }

@@ -70,25 +70,26 @@ export class Standings {
   #examined({ pnode, barred }: StandingRecord, examinedWallMs: number): void {
     const { tasks, world, mirror, events } = this.#context;
     if (barred?.kind !== "quarantined" || examinedWallMs <= barred.wallMs) return;
-    const returns = async () => {
-      let isBack = false;
-      await this.change(pnode, (standing) => {
-        const nowWallMs = world.clock.wallMs();
-        isBack = mayReturn(standing, examinedWallMs, nowWallMs);
-        return isBack ? readmitted(standing, nowWallMs) : undefined;
-      });
-      if (isBack)
-        events.emit("info", "pnode.readmitted", `PNode ${pnodeName(mirror, pnode)} was examined, and begins anew`, {
-          pnode,
+    const returns = () =>
+      tasks.insist(`the return of ${pnode}`, async () => {
+        let isBack = false;
+        await this.change(pnode, (standing) => {
+          const nowWallMs = world.clock.wallMs();
+          isBack = mayReturn(standing, examinedWallMs, nowWallMs);
+          return isBack ? readmitted(standing, nowWallMs) : undefined;
         });
-    };
+        if (isBack)
+          events.emit("info", "pnode.readmitted", `PNode ${pnodeName(mirror, pnode)} was examined, and begins anew`, {
+            pnode,
+          });
+      });
     const leftMs = barred.wallMs + coolOffMs - world.clock.wallMs();
-    if (leftMs <= 0) tasks.run(`the return of ${pnode}`, returns);
+    if (leftMs <= 0) returns();
     else if (!this.#returning.has(pnode)) {
       this.#returning.add(pnode);
-      tasks.after(leftMs, async () => {
+      tasks.after(leftMs, () => {
         this.#returning.delete(pnode);
-        await returns();
+        returns();
       });
     }
   }
@@ -97,7 +98,7 @@ export class Standings {
     const { mirror, tasks } = this.#context;
     const record = mirror.get(key.pnode(standing.pnode));
     if (record === undefined || isShown(record, standing)) return;
-    tasks.run(`the standing of ${standing.pnode}`, () =>
+    tasks.insist(`the standing of ${standing.pnode}`, () =>
       mirror.update(key.pnode(standing.pnode), (current) => {
         const newest = mirror.get(key.standing(standing.pnode)) ?? standing;
         if (current === undefined || isShown(current, newest)) return undefined;

@@ -246,7 +246,7 @@ export class Registry {
   #moved({ pnode, nonce }: Attachment, routes: readonly string[]): void {
     checkRoutes(pnode, routes, this.#context.address);
     const joined = joinRoutes(routes);
-    this.#context.tasks.run(`noting where ${pnode} is`, async () => {
+    this.#context.tasks.insist(`noting where ${pnode} is`, async () => {
       const { written } = await this.#context.mirror.update(key.pnode(pnode), (current) =>
         current?.attachment === nonce && current.routes !== joined ? { ...current, routes: joined } : undefined,
       );

@@ -1,15 +1,18 @@
-// Whether a PNode whose stream broke is gone: only its own machine can say so, and only where it was reached before.
+// Whether a PNode whose stream broke is gone: only its own machine can say so, and only where it was reached before. And one that
+// answered gets work, however long the store was away when it did.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DcnrError } from "../../../core/errors.ts";
 import type { PNodeId } from "../../../core/ids.ts";
+import { virtualWorld } from "../../../core/virtual-world.testing.ts";
 import type { Network } from "../../../protocol/network.ts";
 import { withoutKey } from "../../../protocol/routes/address.ts";
 import { joinRoutes } from "../../../protocol/routes/routes.ts";
 import { refused } from "../../../protocol/streams/wire-errors.ts";
 import type { Context } from "../../context.ts";
-import { type CallbackHooks, Callbacks, directly } from "./callbacks.ts";
+import { Tasks } from "../../tasks.ts";
+import { type CallbackHooks, Callbacks, directly, type Verdict } from "./callbacks.ts";
 
 const pnode = "p" as PNodeId;
 const away = () => {
@@ -44,4 +47,28 @@ test("whoever refuses at the address of one that was never reached there is some
   assert.equal(await isGone({ "192.168.0.9:1": away }, "by relay hub"), false);
   assert.equal(await isGone({ "192.168.0.9:1": away }, undefined), false);
   assert.equal(await isGone({}, directly), false);
+});
+
+test("what came of a callback is noted once the store is back", async () => {
+  const { world, until } = virtualWorld();
+  const tasks = new Tasks(world);
+  let record: object = { id: pnode, attachment: "n", routes: joinRoutes(["a:1"]), name: "p" };
+  let failures = 3;
+  const mirror = {
+    get: () => record,
+    update: async (_: unknown, change: (current: object) => object | undefined) => {
+      if (failures-- > 0) throw new DcnrError("unavailable", "the store is away");
+      const changed = change(record);
+      record = changed ?? record;
+      return { written: changed !== undefined, record };
+    },
+  };
+  const told: string[] = [];
+  const hooks = { isHere: () => true, tell: (_: PNodeId, { how }: Verdict) => told.push(how), onFleetChange: () => {} };
+  const context = { mirror, tasks, world, events: { emit: () => {} } };
+  const network = { call: async () => ({}) } as unknown as Network;
+  new Callbacks(context as unknown as Context, network, hooks as unknown as CallbackHooks).begin(pnode);
+  await until(() => told.length > 0);
+  assert.deepEqual([(record as { reached?: string }).reached, told, failures], [directly, [directly], -1]);
+  await tasks.stop();
 });

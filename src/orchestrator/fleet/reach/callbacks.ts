@@ -93,12 +93,9 @@ export class Callbacks {
     this.#calling.get(pnode)?.abort();
     const anew = new AbortController();
     this.#calling.set(pnode, anew);
-    this.#context.tasks.run(`calling ${pnode} back`, async () => {
-      try {
-        await this.#until(pnode, isFirst, anew.signal);
-      } finally {
-        if (this.#calling.get(pnode) === anew) this.#calling.delete(pnode);
-      }
+    this.#context.tasks.insist(`calling ${pnode} back`, async () => {
+      await this.#until(pnode, isFirst, anew.signal);
+      if (this.#calling.get(pnode) === anew) this.#calling.delete(pnode);
     });
   }
 

@@ -126,4 +126,30 @@ describe("lanes of a mixed session", () => {
       "4 % are not worth it",
     );
   });
+
+  it("changes the lane that is on the faster machine, not another one for which no place is free there", () => {
+    const two = ["a", "a#1"] as VNodeId[];
+    const plan = chain(
+      two.map((id) => vnode(id, { flops: 1e9 })),
+      1_000,
+      "s",
+    );
+    const gpu = { engine: "webgpu", class: "gpu" };
+    const avx2 = { engine: "native", class: "avx2" };
+    const fleet = new Fleet([node("gamer", { numerics: [gpu, avx2] }), node("plain", { numerics: [avx2] })]);
+    const here = new Map([0, 1].map((lane) => [lane, "avx2"]));
+    for (const [first, second] of [
+      ["gamer", "plain"],
+      ["plain", "gamer"],
+    ]) {
+      const current = new Map<VNodeId, PNodeId[]>([
+        ["a" as VNodeId, [first as PNodeId]],
+        ["a#1" as VNodeId, [second as PNodeId]],
+      ]);
+      const asked = policy({ engine: "mixed", numericsClass: "avx2", current });
+      const of = { ...session(7), vnodes: two };
+      const moving = lanesToMove(of, plan, fleet, asked, here);
+      assert.deepEqual(moving, [first === "gamer" ? 0 : 1], `lane 0 on ${first}`);
+    }
+  });
 });

@@ -8,7 +8,7 @@ import type { Fleet } from "../../../scheduler/placement/fleet.ts";
 import { atOnce, unhurried } from "../../../scheduler/placement/pace.ts";
 import { throughput } from "../../../scheduler/placement/parts.ts";
 import { withoutThose } from "../../../scheduler/placement/reserve.ts";
-import type { PlacementPlan, Policy } from "../../../scheduler/placement/types.ts";
+import type { Decision, PlacementPlan, Policy } from "../../../scheduler/placement/types.ts";
 import { placingAnywhere } from "../../../scheduler/schedule.ts";
 import type { SessionRecord } from "../../records/sessions.ts";
 import type { Member, VNodeRecord } from "../../records/vnodes.ts";
@@ -119,7 +119,8 @@ const gainLeast = 1.1;
 
 /**
  * Lanes that would make all of them faster on machines of another class. They rest for a round, in which they are placed anew. Half of
- * those that are here stay in any case, so that rounds go on.
+ * those that are here stay in any case, so that rounds go on; and they stay where they are, so what counts is how fast all are with
+ * those placed around them.
  */
 export function lanesToMove(
   session: ElasticSession,
@@ -131,14 +132,59 @@ export function lanesToMove(
   const lanes = [...here.keys()];
   const parts = lanes.map((lane) => session.vnodes.filter((id) => laneOf(id) === lane));
   const own = { ...plan, parts, vnodes: plan.vnodes.filter(({ id }) => here.has(laneOf(id))) };
-  const [free, anew] = withoutThose(own, fleet, policy, new Set(parts.flat()));
-  const { decisions, unplaced } = atOnce(placingAnywhere(own, free, { ...anew, classes: [] }, unhurried()));
-  if (unplaced.length > 0) return [];
-  const places = new Map<VNodeId, PNodeId[]>();
+  const placedAnew = (those: readonly number[]): Seats | undefined => {
+    const theirs = new Set(lanes.flatMap((lane, at) => (those.includes(lane) ? (parts[at] ?? []) : [])));
+    const [free, anew] = withoutThose(own, fleet, policy, theirs);
+    const classes = lanes.map((lane) =>
+      those.includes(lane) ? { class: undefined, isBound: false } : { class: here.get(lane), isBound: true },
+    );
+    const { decisions, unplaced } = atOnce(placingAnywhere(own, free, { ...anew, classes }, unhurried()));
+    return unplaced.length > 0 ? undefined : seated(anew.current, here, decisions);
+  };
+  const best = placedAnew(lanes);
+  if (best === undefined) return [];
+  const now = seated(policy.current, here, []);
+  const moving = changing(lanes, now, best).slice(0, Math.floor(lanes.length / 2));
+  const then = moving.length === 0 ? undefined : placedAnew(moving);
+  if (then === undefined) return [];
+  const speedOf = ({ places, classes }: Seats) => throughput(own, fleet, places, (vnode) => classes.get(laneOf(vnode)));
+  if (speedOf(then) < gainLeast * speedOf(now)) return [];
+  return moving.filter((lane) => then.classes.get(lane) !== here.get(lane));
+}
+
+/** Where VNodes are, and in which class each lane computes. */
+interface Seats {
+  readonly places: ReadonlyMap<VNodeId, readonly PNodeId[]>;
+  readonly classes: ReadonlyMap<number, string | undefined>;
+}
+
+function seated(current: Policy["current"], here: ReadonlyMap<number, string>, decisions: readonly Decision[]): Seats {
+  const places = new Map<VNodeId, readonly PNodeId[]>(current);
   for (const { vnode, pnode } of decisions) places.set(vnode, [...(places.get(vnode) ?? []), pnode]);
-  const classes = new Map(decisions.map((one) => [laneOf(one.vnode), one.class]));
-  const speedNow = throughput(own, fleet, policy.current, (vnode) => here.get(laneOf(vnode)));
-  const speedThen = throughput(own, fleet, places, (vnode) => classes.get(laneOf(vnode)));
-  if (speedThen < gainLeast * speedNow) return [];
-  return lanes.filter((lane) => classes.get(lane) !== here.get(lane)).slice(0, Math.floor(lanes.length / 2));
+  const classes = new Map<number, string | undefined>(here);
+  for (const one of decisions) classes.set(laneOf(one.vnode), one.class);
+  return { places, classes };
+}
+
+/**
+ * Lanes are alike, so it does not matter which of them has which of the best seats: whoever has one of these now keeps it, then whoever
+ * has the class of one. The rest change.
+ */
+function changing(lanes: readonly number[], now: Seats, best: Seats): number[] {
+  const seatOf = (seats: Seats, lane: number) => {
+    const machines = [...seats.places].filter(([id]) => laneOf(id) === lane).flatMap(([, pnodes]) => pnodes);
+    return `${seats.classes.get(lane)} ${[...new Set(machines)].sort()}`;
+  };
+  const classIn = (seats: Seats, lane: number) => String(seats.classes.get(lane));
+  let [left, open] = [lanes, lanes];
+  for (const nameOf of [seatOf, classIn]) {
+    const free = open.map((lane) => ({ lane, name: nameOf(best, lane) }));
+    left = left.filter((lane) => {
+      const at = free.findIndex(({ name }) => name === nameOf(now, lane));
+      if (at >= 0) free.splice(at, 1);
+      return at < 0;
+    });
+    open = free.map(({ lane }) => lane);
+  }
+  return [...left];
 }
