@@ -3,6 +3,7 @@
 
 import type { PNodeId } from "../core/ids.ts";
 import type { Identity } from "../core/keys.ts";
+import { retry } from "../core/retry.ts";
 import type { Network } from "../protocol/network.ts";
 import type { Relay } from "../relay/relay.ts";
 import type { Rules } from "../scheduler/jobs.ts";
@@ -70,6 +71,8 @@ import { Placing } from "./workloads/placing.ts";
 import { UploadAllowance } from "./workloads/upload-allowance.ts";
 
 const rateSampleMs = 1_000;
+/** Between two listings of which the first failed. */
+const listingAgain = { minMs: 250, maxMs: 1_000 };
 
 export function assemble(
   context: Context,
@@ -238,7 +241,8 @@ export function begin(parts: Parts): (() => void)[] {
   parts.heads.start();
   parts.availability.start();
   tasks.every("the listing of records", timings.refreshIntervalMs, async () => {
-    await mirror.refresh();
+    // Soon after the store was away: hints are lost then, and PNodes wait to hear what is no longer theirs.
+    await retry({ world: context.world, ...listingAgain, signal: tasks.signal }, () => mirror.refresh());
     controller.touchAll();
   });
   tasks.every("audits", timings.auditIntervalMs, () => {

@@ -13,10 +13,10 @@ export class NoRoom extends DcnrError {
 }
 
 /**
- * Lists of assignments may name what comes before what goes. Counted in looks, not by a clock: a process that was asleep
- * has heard nothing meanwhile.
+ * Lists of assignments may name what comes before what goes, and an orchestrator whose store was away hears late of what another one took
+ * from here. Counted in looks, not by a clock: a process that was asleep has heard nothing meanwhile.
  */
-const looksMax = 100;
+const looksMax = 300;
 const lookMs = 100;
 
 export class Room {
