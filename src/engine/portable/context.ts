@@ -6,9 +6,10 @@ import type { GraphNode, ValueInfo } from "../../graph/model.ts";
 import type { Kernel, Value } from "../../graph/operators/operator.ts";
 import { type Code, get } from "../kernels/wasm.ts";
 import type { FunctionBuilder } from "../kernels/wasm-module.ts";
+import { copiesBy } from "./copies.ts";
 import type { Gemm, ProductKind } from "./gemm.ts";
 import { eachPair, loadQuad, type Pointer, type Quad, storeQuad, walk } from "./loops.ts";
-import { collapsed, isContiguous, type View } from "./views.ts";
+import { collapsed, type View } from "./views.ts";
 
 export type Vector = Code<"v128">;
 
@@ -124,24 +125,7 @@ export function identityOf(view: View): Expression {
   return { leaves: [view], dtype: view.dtype, compute: (_fn, [x]) => x as Vector };
 }
 
-export function pushCopy(context: Context, out: View, of: View, what = "copy"): void {
-  pushLoop(context, out, identityOf(of), what);
-}
-
-/** A view of the same elements, one after the other: itself, or a copy. */
-export function contiguous(context: Context, view: View): View {
-  if (isContiguous(view)) return view;
-  const copy = context.fresh(view.dtype, view.shape);
-  pushCopy(context, copy, view);
-  return copy;
-}
-
-/** The expression's elements in memory. */
-export function stored(context: Context, expression: Expression, shape: Shape): View {
-  const out = context.fresh(expression.dtype, shape);
-  pushLoop(context, out, expression, "stored");
-  return out;
-}
+export const { pushCopy, contiguous, stored } = copiesBy<Context, Expression>(identityOf, pushLoop);
 
 export function infoOf(context: Context, names: readonly string[]): ValueInfo[] {
   return names.map((name) => context.info(name));

@@ -65,6 +65,15 @@ export function fuse(graph: GraphModel, info: (name: string) => ValueInfo, rules
   };
 }
 
+/** The loop that computes a value: its nodes in their order, and the values that it reads. */
+export function loopOf(fusion: Fusion, root: GraphNode, value: string): { nodes: GraphNode[]; reads: Set<string> } {
+  const nodes = [...fusion.membersOf(root), ...(fusion.isElementwise(root) ? [root] : [])];
+  const inside = new Set(nodes.map((node) => node.outputs[0] as string));
+  const reads = new Set(nodes.flatMap((node) => node.inputs.filter((name) => !inside.has(name))));
+  if (nodes.length === 0) reads.add(value);
+  return { nodes, reads };
+}
+
 /** Row operators compute their input as they read it, along the last axis or over any reduced axes. */
 function rowRoot(reader: GraphNode, info: (name: string) => ValueInfo): GraphNode | undefined {
   const { shape, dtype } = info(reader.inputs[0] as string);

@@ -11,7 +11,7 @@ import { operatorOf } from "../../graph/operators/registry.ts";
 import { type Code, f32x4, get, i32x4 } from "../kernels/wasm.ts";
 import { type Context, contiguous, type Expression, pushCopy, pushLoop, type Step, type Vector } from "./context.ts";
 import { elementwiseCode, fitsLanes, isElementwise } from "./elementwise.ts";
-import { type Fusion, fuse } from "./fuse.ts";
+import { type Fusion, fuse, loopOf } from "./fuse.ts";
 import { lowerConv, lowerConvTranspose, lowerPool } from "./images.ts";
 import {
   lowerConcat,
@@ -185,16 +185,13 @@ class GraphLowering implements Context {
   }
 
   expressionOf(root: GraphNode, value: string, shape: Shape): Expression {
-    const nodes = [...this.#fusion.membersOf(root), ...(this.#fusion.isElementwise(root) ? [root] : [])];
-    const inside = new Set(nodes.map((node) => node.outputs[0] as string));
-    const outside = new Set(nodes.flatMap((node) => node.inputs.filter((name) => !inside.has(name))));
-    if (nodes.length === 0) outside.add(value);
+    const { nodes, reads } = loopOf(this.#fusion, root, value);
     const literals = new Map<string, Vector>();
-    for (const name of outside) {
+    for (const name of reads) {
       const literal = literalOf(this.info(name));
       if (literal !== undefined) literals.set(name, literal);
     }
-    const names = [...outside].filter((name) => !literals.has(name));
+    const names = [...reads].filter((name) => !literals.has(name));
     return {
       leaves: names.map((name) => broadcastTo(this.view(name), shape)),
       dtype: this.info(value).dtype,

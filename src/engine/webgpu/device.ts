@@ -41,6 +41,18 @@ export interface Traffic {
   busyMs: number;
 }
 
+/** Counts a value as lying on the device until it is disposed of, once. */
+export function resident(traffic: Traffic, bytes: number, dispose: () => void): () => void {
+  traffic.resident += bytes;
+  let held = true;
+  return () => {
+    if (!held) return;
+    held = false;
+    traffic.resident -= bytes;
+    dispose();
+  };
+}
+
 /** How every failure begins that means that a device is gone, with everything on it. */
 export const lostDevice = "the GPU was lost";
 

@@ -16,6 +16,7 @@ import {
   type Feed,
   isOnDevice,
   lostDevice,
+  resident,
   type Traffic,
 } from "./device.ts";
 import { lowerForDevice } from "./lower.ts";
@@ -128,15 +129,7 @@ export class WebgpuDevice implements Device {
   }
 
   #value(tensor: OrtTensor, dtype: Tensor["dtype"], shape: Shape): RuntimeValue {
-    const bytes = tensorBytes(dtype, shape);
-    this.traffic.resident += bytes;
-    let held = true;
-    const dispose = () => {
-      if (!held) return;
-      held = false;
-      this.traffic.resident -= bytes;
-      tensor.dispose();
-    };
+    const dispose = resident(this.traffic, tensorBytes(dtype, shape), () => tensor.dispose());
     return { dtype, shape, tensor, dispose };
   }
 

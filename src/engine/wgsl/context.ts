@@ -4,6 +4,7 @@
 import { type DType, elementCount, type Shape } from "../../core/tensor.ts";
 import type { GraphNode } from "../../graph/model.ts";
 import type { Value } from "../../graph/operators/operator.ts";
+import { copiesBy } from "../portable/copies.ts";
 import { collapsed, isContiguous, type View } from "../portable/views.ts";
 import { type Dispatch, groupsFor, Shader, threads } from "./shader.ts";
 
@@ -105,21 +106,4 @@ export function identityOf(view: View): Expression {
   return { leaves: [view], dtype: view.dtype, compute: ([x]) => ({ lines: [], value: x as string }) };
 }
 
-export function pushCopy(context: Context, out: View, of: View, what = "copy"): void {
-  pushLoop(context, out, identityOf(of), what);
-}
-
-/** A view of the same elements, one after the other: itself, or a copy. */
-export function contiguous(context: Context, view: View): View {
-  if (isContiguous(view)) return view;
-  const copy = context.fresh(view.dtype, view.shape);
-  pushCopy(context, copy, view);
-  return copy;
-}
-
-/** The expression's elements in memory. */
-export function stored(context: Context, expression: Expression, shape: Shape): View {
-  const out = context.fresh(expression.dtype, shape);
-  pushLoop(context, out, expression, "stored");
-  return out;
-}
+export const { pushCopy, contiguous, stored } = copiesBy<Context, Expression>(identityOf, pushLoop);

@@ -12,6 +12,7 @@ import {
   type Feed,
   isOnDevice,
   lostDevice,
+  resident,
   type Traffic,
 } from "../webgpu/device.ts";
 import { BufferStore } from "./buffers.ts";
@@ -156,15 +157,7 @@ export class BrowserDevice implements Device {
   }
 
   #value(buffer: GPUBuffer, dtype: Tensor["dtype"], shape: Shape): GpuValue {
-    const bytes = tensorBytes(dtype, shape);
-    this.traffic.resident += bytes;
-    let held = true;
-    const dispose = () => {
-      if (!held) return;
-      held = false;
-      this.traffic.resident -= bytes;
-      this.#store.give(buffer);
-    };
+    const dispose = resident(this.traffic, tensorBytes(dtype, shape), () => this.#store.give(buffer));
     return { dtype, shape, buffer, dispose };
   }
 

@@ -7,7 +7,7 @@ import { lowerModel } from "../../graph/lower.ts";
 import type { GraphModel, GraphNode } from "../../graph/model.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import { operatorOf } from "../../graph/operators/registry.ts";
-import { type Fusion, fuse } from "../portable/fuse.ts";
+import { type Fusion, fuse, loopOf } from "../portable/fuse.ts";
 import { broadcastTo, isContiguous, type View, wholeView } from "../portable/views.ts";
 import { type Context, type Expression, type MaximaOf, pushCopy, pushLoop } from "./context.ts";
 import { elementCode, isElementwise } from "./elements.ts";
@@ -226,16 +226,13 @@ class GraphLowering implements Context {
   }
 
   expressionOf(root: GraphNode, value: string, shape: Shape): Expression {
-    const nodes = [...this.#fusion.membersOf(root), ...(this.#fusion.isElementwise(root) ? [root] : [])];
-    const inside = new Set(nodes.map((node) => node.outputs[0] as string));
-    const outside = new Set(nodes.flatMap((node) => node.inputs.filter((name) => !inside.has(name))));
-    if (nodes.length === 0) outside.add(value);
+    const { nodes, reads } = loopOf(this.#fusion, root, value);
     const literals = new Map<string, string>();
-    for (const name of outside) {
+    for (const name of reads) {
       const known = literalOf(this.info(name));
       if (known !== undefined) literals.set(name, known);
     }
-    const names = [...outside].filter((name) => !literals.has(name));
+    const names = [...reads].filter((name) => !literals.has(name));
     return {
       leaves: names.map((name) => broadcastTo(this.view(name), shape)),
       dtype: this.info(value).dtype,

@@ -107,16 +107,22 @@ function pushThreads(context: Context, what: string, shader: Shader, count: numb
   context.dispatch(shader.finish(what, [...begin, ...body], [threads, 1], groups));
 }
 
-/** Gather: slices along an axis. */
-export function lowerGather(context: Context, node: GraphNode): void {
+/** What a node picks out of data by indices along an axis, and where it goes. */
+function picking(context: Context, node: GraphNode) {
   const [data, indices] = node.inputs.map((name) => context.view(name)) as [View, View];
   const out = node.outputs[0] as string;
   const { dtype, shape } = context.info(out);
   const axis = axisOf(context, node, data.shape.length);
   const size = data.shape[axis] as number;
-  context.indexed(indices, "Gather", size);
+  context.indexed(indices, node.op, size);
   const result = context.fresh(dtype, shape);
   context.define(out, result);
+  return { data, indices, shape, axis, size, result };
+}
+
+/** Gather: slices along an axis. */
+export function lowerGather(context: Context, node: GraphNode): void {
+  const { data, indices, shape, axis, size, result } = picking(context, node);
   if (elementCount(shape) === 0) return;
   const still = (count: number) => new Array<number>(count).fill(0);
   const [front, back] = [data.strides.slice(0, axis), data.strides.slice(axis + 1)];
@@ -137,14 +143,7 @@ function besides(data: View, shape: Shape, axis: number): View {
 }
 
 export function lowerGatherElements(context: Context, node: GraphNode): void {
-  const [data, indices] = node.inputs.map((name) => context.view(name)) as [View, View];
-  const out = node.outputs[0] as string;
-  const { dtype, shape } = context.info(out);
-  const axis = axisOf(context, node, data.shape.length);
-  const size = data.shape[axis] as number;
-  context.indexed(indices, "GatherElements", size);
-  const result = context.fresh(dtype, shape);
-  context.define(out, result);
+  const { data, indices, shape, axis, size, result } = picking(context, node);
   if (elementCount(shape) === 0) return;
   const shader = new Shader();
   const { lines, at } = placesAt([result, besides(data, shape, axis), indices], "i", "");

@@ -130,8 +130,7 @@ export function lowerReduction(context: Context, node: GraphNode): void {
           finish: (value) => (node.op === "ReduceMean" ? `${value} / ${literal(count)}` : value),
         };
   const isAcross = !axes.has(shape.length - 1) && count >= sharedLengthMin;
-  if (isAcross) pushColumns(context, node.op, expression, axes, result, rule);
-  else pushRows(context, node.op, expression, axes, result, rule);
+  (isAcross ? pushColumns : pushRows)(context, { what: node.op, expression, axes, out: result, rule });
   context.define(out, result);
 }
 
@@ -141,14 +140,15 @@ interface Rule {
   readonly finish: (value: string) => string;
 }
 
-function pushRows(
-  context: Context,
-  what: string,
-  expression: Expression,
-  axes: ReadonlySet<number>,
-  out: View,
-  rule: Rule,
-): void {
+interface Reduction {
+  readonly what: string;
+  readonly expression: Expression;
+  readonly axes: ReadonlySet<number>;
+  readonly out: View;
+  readonly rule: Rule;
+}
+
+function pushRows(context: Context, { what, expression, axes, out, rule }: Reduction): void {
   const walk = new RowWalk(expression.leaves.map((leaf) => rowsOf(leaf, axes)));
   walk.add(`var total = ${rule.neutral};`);
   walk.each((at) => {
@@ -161,14 +161,7 @@ function pushRows(
 }
 
 /** Rows that lie side by side: a workgroup has 16 of them, and 16 threads for each. */
-function pushColumns(
-  context: Context,
-  what: string,
-  expression: Expression,
-  axes: ReadonlySet<number>,
-  out: View,
-  rule: Rule,
-): void {
+function pushColumns(context: Context, { what, expression, axes, out, rule }: Reduction): void {
   const shader = new Shader();
   const views = expression.leaves.map((leaf) => rowsOf(leaf, axes));
   const length = elementCount(views[0]?.walked.shape ?? []);
