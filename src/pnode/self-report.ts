@@ -9,7 +9,7 @@ import type { Attachment } from "./attachment.ts";
 import type { Autonomy } from "./autonomy/autonomy.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import type { PNodeDependencies, PNodeOptions } from "./options.ts";
-import type { ConductorLoad } from "./serving/conductor.ts";
+import type { ConductorLoad } from "./serving/conductor-options.ts";
 import type { Servings } from "./serving/servings.ts";
 import type { Training } from "./training/training.ts";
 import type { Whereabouts } from "./whereabouts.ts";

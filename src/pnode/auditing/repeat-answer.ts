@@ -15,7 +15,7 @@ import { VNodeGeneration } from "../../vnode/serving/generation.ts";
 import { ServingWeights } from "../../vnode/serving/weights.ts";
 import { open, pack } from "../../vnode/wire.ts";
 import { hashesOfRows, rootOf } from "../serving/answer-rows.ts";
-import type { TokenRequest } from "../serving/conductor.ts";
+import type { TokenRequest } from "../serving/conductor-options.ts";
 import type { ServingContext } from "../serving/serving-context.ts";
 import { wantedWeights } from "../serving/wanted-weights.ts";
 

@@ -18,7 +18,7 @@ import {
   Stages,
   stagesCount,
 } from "./conductor.testing.ts";
-import type { ConductorOptions, TokenRequest } from "./conductor.ts";
+import type { ConductorOptions, TokenRequest } from "./conductor-options.ts";
 import { rowsMax } from "./pass.ts";
 
 const settings: Readonly<Record<string, Partial<ConductorOptions>>> = {

@@ -8,7 +8,8 @@ import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { Chooser } from "../../models/choosing.ts";
 import { greedy } from "../../models/sampling.ts";
-import { Conductor, type ConductorOptions, type TokenRequest } from "./conductor.ts";
+import { Conductor } from "./conductor.ts";
+import type { ConductorOptions, TokenRequest } from "./conductor-options.ts";
 import { type Drafter, type DrafterOptions, ModelDrafter } from "./drafter.ts";
 import { isLater, type Pass, passTokensMax, rowsMax, type Turn, tokensIn } from "./pass.ts";
 

@@ -3,54 +3,18 @@
 // nothing has to be repeated as it was: if part of the network is lost, what is known of each answer is read again like a prompt.
 
 import { DcnrError, fail } from "../../core/errors.ts";
-import type { Cancel, World } from "../../core/world.ts";
-import { type ChoiceWish, Chooser } from "../../models/choosing.ts";
+import type { Cancel } from "../../core/world.ts";
+import { Chooser } from "../../models/choosing.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
 import { answerName, type RecordedRow } from "./answer-rows.ts";
-import type { Drafter } from "./drafter.ts";
-import { type GuessCount, Guessing, type GuessKind } from "./guessing.ts";
+import type { ConductorLoad, ConductorOptions, EmbedRequest, TokenRequest } from "./conductor-options.ts";
+import { Guessing } from "./guessing.ts";
 import { Pace } from "./pace.ts";
 import { type Pass, rowsMax } from "./pass.ts";
 import { type Active, isNextToken, nextPieces, type Piece, tokensOf, type Ways } from "./pieces.ts";
-import { Pool, type Pooling } from "./pooling.ts";
+import { Pool } from "./pooling.ts";
 import { Prefixes } from "./prefixes.ts";
 import { type HeadRows, rowsAt, takeStates, takeTokens } from "./taking.ts";
-
-export interface TokenRequest extends ChoiceWish {
-  readonly prompt: readonly number[];
-  /** Tokens that an earlier conductor has sent: read, not chosen again. */
-  readonly sent: readonly number[];
-  readonly maxTokens: number;
-  /** Which of the model's adapters answers; absent: none. */
-  readonly adapter?: number;
-}
-
-export interface EmbedRequest {
-  readonly prompt: readonly number[];
-  readonly pooling: Pooling;
-  readonly adapter?: number;
-}
-
-export interface ConductorOptions {
-  readonly pnode: string;
-  /** Of the head's ownership. */
-  readonly epoch: number;
-  /** Positions that prompt and answer must fit into. */
-  readonly context: number;
-  /** Positions of all requests together, as many as there is memory for. */
-  readonly positionsMax: number;
-  readonly world: World;
-  /** Sends token ids to the VNodes that take them. */
-  readonly feed: (pass: Pass, ids: Int32Array) => void;
-  /** What a pass takes of the machine that the head is on; 0 while nobody knows. */
-  readonly stageMs: () => number;
-  /** A small model beside the head; undefined where there is none, or none yet. */
-  readonly drafter?: () => Drafter | undefined;
-  /** Hears what logits were chosen from, where answers are checked. */
-  readonly onLogits?: (rows: readonly RecordedRow[], logits: Float32Array) => void;
-  /** Ways to be faster that change no answer; both are on unless a test compares. */
-  readonly without?: readonly ("drafts" | "prefixes")[];
-}
 
 const waitingMax = 128;
 /** Answers that were begun elsewhere come in even when nobody else may. */
@@ -69,16 +33,6 @@ interface InFlight {
   readonly sentMs: number;
   /** No other was under way when it was sent, and no prompt is read by it. */
   readonly isAlone: boolean;
-}
-
-/** Of the metrics of a served model. */
-export interface ConductorLoad {
-  readonly active: number;
-  readonly waiting: number;
-  readonly inFlight: number;
-  /** Since it began. */
-  readonly guesses: Readonly<Record<GuessKind, GuessCount>>;
-  readonly sharedPositions: number;
 }
 
 export class Conductor {

@@ -4,7 +4,7 @@ import { fail } from "../../core/errors.ts";
 import { type ChosenLogprobs, topLogprobsMax } from "../../models/choosing.ts";
 import { checkSampling } from "../../models/sampling.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
-import type { TokenRequest } from "./conductor.ts";
+import type { TokenRequest } from "./conductor-options.ts";
 
 /** Ids that end an answer: tokenizers have a handful. */
 const endTokensMax = 64;
