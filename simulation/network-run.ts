@@ -2,16 +2,10 @@
 // and the last answer of every model, with every checker watching. Without faults it gives what to compare with.
 
 import type { PNodeId, SessionId, Sha256 } from "../src/core/ids.ts";
-import type { ReplicaRecord, SessionRecord } from "../src/orchestrator/records/sessions.ts";
+import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import { key } from "../src/orchestrator/records/store-keys.ts";
-import type { StepRecord, VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
 import { standingAtFirst } from "../src/orchestrator/trust/standing.ts";
-import {
-  type AttachRequest,
-  type AttachResponse,
-  PNodeService,
-  type RecordDurableRequest,
-} from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type AttachRequest, type AttachResponse, PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import {
   SessionPeerService,
   type TellRequest,
@@ -19,28 +13,23 @@ import {
 } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { CrewWatch, lastsUntilFinished } from "./autonomy.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";
-import { type FenceChecker, Violations } from "./checks/checkers.ts";
-import { LedgerChecker } from "./checks/ledger.ts";
+import { Violations } from "./checks/checkers.ts";
 import { Records } from "./checks/records.ts";
-import { RoomChecker } from "./checks/rooms.ts";
-import { RoundChecker } from "./checks/rounds.ts";
-import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./checks/session-watch.ts";
-import { TrustChecker } from "./checks/trust-checker.ts";
-import { TrustCounter } from "./checks/trust-figures.ts";
+import type { RoundChecker } from "./checks/rounds.ts";
+import type { Expectation, Result } from "./checks/session-watch.ts";
+import { Witness } from "./checks/witness.ts";
 import { Conversation } from "./conversation.ts";
 import type { CrewAim } from "./crew-worlds.ts";
-import { type RunSettings, reducedBytesOf, type SessionWish } from "./draw.ts";
+import type { RunSettings, SessionWish } from "./draw.ts";
 import type { AimedKind, FaultPlan } from "./faults.ts";
 import { crewsPatienceMs, inject } from "./injector.ts";
-import { isCertain } from "./lies/byzantine-draw.ts";
 import { Liar } from "./lies/liar.ts";
-import { liarName } from "./lies/liar-name.ts";
 import { Maintainer, storeData } from "./maintainer.ts";
 import { mutants } from "./mutants.ts";
 import type { SeedReport } from "./report.ts";
 import { SimulatedBlobs } from "./world/blobs.ts";
-import { type Answer, Fabric } from "./world/network.ts";
-import { type AcceptedWrite, SimulatedStore } from "./world/store.ts";
+import { Fabric } from "./world/network.ts";
+import { SimulatedStore } from "./world/store.ts";
 import { Wire } from "./world/wire.ts";
 import { SimulatedWorld } from "./world/world.ts";
 
@@ -74,23 +63,13 @@ const patiencePerSessionMs = 40_000;
 /** Room that was given back, and replicas that nobody names, are found by whoever sweeps within this. */
 const sweepMs = 240_000;
 
-/** What one step of a session may add while the disk is still writing. */
-const retainedSlackBytes = 1_000;
-
 export class NetworkRun {
   readonly #settings: RunSettings;
   readonly #options: RunOptions;
   readonly #expected: Expectation;
   readonly #site: Site;
   readonly #violations = new Violations();
-  readonly #rooms = new RoomChecker((atMs, message) => this.#violations.add("room", atMs, message));
-  readonly #ledger = new LedgerChecker((atMs, message) => this.#violations.add("ledger", atMs, message));
-  readonly #trust: TrustChecker;
-  /** Records of checkpoints that were accepted. */
-  readonly #accepted = new Set<string>();
-  readonly #sessions = new Map<string, SessionWatch>();
-  readonly #replicas = new Map<string, WorkloadWatch>();
-  readonly #rounds = new Map<string, RoundChecker>();
+  readonly #witness: Witness;
   readonly #conversations: Conversation[] = [];
   readonly #crews: CrewWatch;
   #liar: Liar | undefined;
@@ -138,24 +117,18 @@ export class NetworkRun {
     this.#crews = new CrewWatch(world, records, this.#site.keptDisks, this.#violations, isWhole);
     if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
     if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
-    const figures = new TrustCounter(records, this.#site.behaviours, ({ identity, numericsClass }, step, root) => {
-      const right = expected(identity.definition)?.get(numericsClass)?.roots.get(step);
-      return right === undefined ? undefined : right === root;
-    });
-    this.#trust = new TrustChecker(records, settings, figures, (atMs, message) =>
-      this.#violations.add("trust", atMs, message),
-    );
-    store.onWrite((write) => this.#wrote(write));
+    this.#witness = new Witness(this.#site, settings, expected, this.#violations, this.#crews);
+    store.onWrite((write) => this.#witness.wrote(write));
     fabric.onSend = (message, method, side) => {
       this.#liar?.overhear(message, method);
       if (method === SessionPeerService.method.tell) this.#crews.tells((message as TellRequest | TellResponse).news);
       if (method !== PNodeService.method.attach) return;
-      if (side === "input") this.#told(message as AttachRequest);
+      if (side === "input") this.#witness.told(message as AttachRequest);
       const { event } = message as AttachResponse;
-      if (side === "output" && event.case === "assignments") this.#trust.told(world.time.nowMs, event.value);
+      if (side === "output" && event.case === "assignments") this.#witness.trust.told(world.time.nowMs, event.value);
     };
     fabric.onAnswer = (answer) => {
-      if (answer.method === PNodeService.method.recordDurable) this.#recorded(answer);
+      if (answer.method === PNodeService.method.recordDurable) this.#witness.recorded(answer);
       if (answer.method === SessionPeerService.method.tell) this.#crews.told(answer);
       if (answer.method === SessionPeerService.method.keep) this.#crews.kept(answer);
     };
@@ -167,7 +140,12 @@ export class NetworkRun {
   }
 
   get sessionIds(): string[] {
-    return [...this.#sessions.keys()];
+    return [...this.#witness.sessions.keys()];
+  }
+
+  /** What is recorded of the rounds of a session. */
+  roundsOf(session: string): RoundChecker {
+    return this.#witness.roundsOf(session);
   }
 
   /** Hears every record that is written under a prefix. */
@@ -179,7 +157,7 @@ export class NetworkRun {
 
   /** Of the only session. */
   get result(): Result {
-    const [watch] = this.#sessions.values();
+    const [watch] = this.#witness.sessions.values();
     const answers = this.#conversations[0]?.answers ?? new Map();
     return { roots: watch?.roots ?? new Map(), metrics: watch?.metrics.values ?? new Map(), answers };
   }
@@ -201,14 +179,14 @@ export class NetworkRun {
       if (end !== "finished") this.#violations.add("hang", world.time.nowMs, `${this.#whoWaits()} (${end})`);
       for (const { host, atMs, error } of world.failures)
         this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
-      if (!isBroken()) for (const watch of this.#sessions.values()) watch.finish(world.time.nowMs);
+      if (!isBroken()) for (const watch of this.#witness.sessions.values()) watch.finish(world.time.nowMs);
       if (!isBroken())
-        for (const [id, rounds] of this.#rounds) {
+        for (const [id, rounds] of this.#witness.rounds) {
           const { microbatches = 0, sync } = this.records.session(id)?.identity ?? {};
           rounds.finish((sync?.after ?? 0) * microbatches);
         }
-      this.#trust.finish(world.time.nowMs);
-      this.#trust.answered(
+      this.#witness.trust.finish(world.time.nowMs);
+      this.#witness.trust.answered(
         world.time.nowMs,
         this.#conversations.reduce((sum, { misled }) => sum + misled, 0),
       );
@@ -224,14 +202,14 @@ export class NetworkRun {
   async #sweep(): Promise<void> {
     const { world, records } = this.#site;
     const { time } = world;
-    const left = () => [...this.#rooms.claims(), ...records.strays()];
+    const left = () => [...this.#witness.rooms.claims(), ...records.strays()];
     await time.run(() => left().length === 0, time.nowMs + sweepMs);
     if (left().length > 0)
       this.#violations.add("room", time.nowMs, `everything has ended, and these are left: ${left().join(", ")}`);
   }
 
   #whoWaits(): string {
-    const waits = [...this.#sessions.values()].flatMap(({ id, status, reason }) =>
+    const waits = [...this.#witness.sessions.values()].flatMap(({ id, status, reason }) =>
       status === "done" ? [] : [`${id} is ${status}${reason === "" ? "" : `: ${reason}`}`],
     );
     const silent = this.#conversations.flatMap(({ waitsFor }) => (waitsFor === undefined ? [] : [waitsFor]));
@@ -275,9 +253,9 @@ export class NetworkRun {
     const maintainer = new Maintainer(person, fabric.people(person), addresses);
     const life = async () => {
       const session = await maintainer.train({ scenario, manifest, policy, key: `session ${index + 1}`, atMs });
-      const isOver = () => ["done", "failed"].includes(this.#sessions.get(session)?.status ?? "");
+      const isOver = () => ["done", "failed"].includes(this.#witness.sessions.get(session)?.status ?? "");
       await maintainer.watch(session, isOver);
-      if (questions > 0 && this.#sessions.get(session)?.status === "done")
+      if (questions > 0 && this.#witness.sessions.get(session)?.status === "done")
         await this.#converse(maintainer, session, questions, audit);
       this.#waiting -= 1;
     };
@@ -313,98 +291,6 @@ export class NetworkRun {
     return this.#site.records.lineStates().filter(({ hash }) => allowed.has(hash));
   }
 
-  #recorded({ request, response, caller, incarnation, sentMs, askedMs }: Answer): void {
-    const { nowMs } = this.#site.world.time;
-    const { session, vnode, epoch, step, turn, statement } = request as RecordDurableRequest;
-    if ((response as { accepted?: boolean }).accepted && statement !== undefined)
-      this.#trust.stated({ session, vnode, turn: Number(turn), to: Number(statement.to), edges: statement.edges });
-    const fence = this.#fenceOf(session);
-    const key = `vnode/${session}/${vnode}`;
-    // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
-    const process = `${caller}.${incarnation}`;
-    // Honest machines stop when they are refused; the one that lies goes on by its nature.
-    const isHonest = caller !== liarName;
-    if (isHonest) fence?.asked(sentMs, nowMs, key, process, Number(epoch), Number(step));
-    const name = `${key} ${process} ${epoch} ${step}`;
-    if ((response as { accepted?: boolean }).accepted) {
-      this.#accepted.add(name);
-      fence?.accepted(askedMs, nowMs, key, caller, Number(epoch));
-    }
-    // The network repeats calls: nobody hears the answer to the repetition of one that was accepted.
-    else if (!this.#accepted.has(name)) fence?.refused(nowMs, key, process, Number(epoch), Number(step));
-  }
-
-  /** What a PNode says on its stream to an orchestrator. */
-  #told({ event }: Pick<AttachRequest, "event">): void {
-    if (event?.case !== "heartbeat") return;
-    const { world, retainedBytesMax } = this.#site;
-    const usedBytes = Number(event.value.memoryUsedBytes ?? 0n);
-    const slack = this.#settings.sessions.reduce(
-      (sum, { scenario }) => sum + retainedSlackBytes + reducedBytesOf(scenario),
-      0,
-    );
-    if (usedBytes > 2 * retainedBytesMax + slack)
-      this.#violations.add(
-        "memory",
-        world.time.nowMs,
-        `a PNode retains ${usedBytes} bytes, its bound is ${retainedBytesMax}`,
-      );
-    if (this.#site.behaviours.size > 0) return;
-    for (const { name, step, value, vnode, session } of event.value.metrics ?? [])
-      this.#sessions.get(session)?.metrics.reported(world.time.nowMs, vnode, name, Number(step), value);
-  }
-
-  #wrote(write: AcceptedWrite): void {
-    const { atMs, key, after } = write;
-    this.#rooms.wrote(write);
-    this.#ledger.wrote(write);
-    this.#trust.wrote(write);
-    const [kind, id = ""] = key.split("/");
-    if (after === undefined) {
-      if (kind === "vnode") this.#fenceOf(id)?.removed(atMs, key);
-      return;
-    }
-    if (kind === "session") this.#wroteSession(atMs, JSON.parse(after) as SessionRecord);
-    if (kind === "replica") this.#wroteReplica(atMs, JSON.parse(after) as ReplicaRecord);
-    if (kind === "vnode") this.#fenceOf(id)?.wrote(atMs, key, JSON.parse(after) as VNodeRecord);
-    if (kind === "round" || kind === "closing") this.roundsOf(id).wrote(kind, JSON.parse(after));
-    if (kind === "step") this.#sessions.get(id)?.wroteRoots(atMs, JSON.parse(after) as StepRecord);
-  }
-
-  /** What is recorded of the rounds of a session. */
-  roundsOf(session: string): RoundChecker {
-    const known = this.#rounds.get(session);
-    if (known !== undefined) return known;
-    const { time } = this.#site.world;
-    const checker = new RoundChecker((message) => this.#violations.add("samples", time.nowMs, message));
-    this.#rounds.set(session, checker);
-    return checker;
-  }
-
-  #wroteSession(atMs: number, record: SessionRecord): void {
-    const watch =
-      this.#sessions.get(record.id) ?? new SessionWatch(record, this.#expected, this.#violations, this.#doubts());
-    this.#sessions.set(record.id, watch);
-    watch.wrote(atMs, record);
-    this.#crews.wroteLine(atMs, record);
-  }
-
-  /** Somebody may lie; only then may what was written change, and only where enough is checked is what is final certain. */
-  #doubts(): "none" | "before final" | "all" {
-    if (this.#site.behaviours.size === 0) return "none";
-    return isCertain(this.#settings) ? "before final" : "all";
-  }
-
-  #wroteReplica(atMs: number, record: ReplicaRecord): void {
-    const watch = this.#replicas.get(record.id) ?? new WorkloadWatch(record, this.#violations);
-    this.#replicas.set(record.id, watch);
-    watch.wrote(atMs, record);
-  }
-
-  #fenceOf(workload: string): FenceChecker | undefined {
-    return (this.#sessions.get(workload) ?? this.#replicas.get(workload))?.fence;
-  }
-
   #error(message: string): void {
     this.#violations.add("error", this.#site.world.time.nowMs, message);
   }
@@ -427,7 +313,7 @@ export class NetworkRun {
       virtualMs: world.time.nowMs,
       events: world.time.events,
       traceHash: world.trace.hash,
-      ...(this.#site.behaviours.size > 0 ? { trust: this.#trust.figures } : {}),
+      ...(this.#site.behaviours.size > 0 ? { trust: this.#witness.trust.figures } : {}),
       ...(this.#options.readable ? { trace: world.trace.text() } : {}),
     };
   }
