@@ -12,6 +12,7 @@ import type {
   Relaying,
   RelayPlaceSchema,
 } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Routes } from "../../../protocol/routes/routes.ts";
 import { type GuessesTold, guessesOf } from "./guesses-told.ts";
 import type { Standing } from "./standing.ts";
 
@@ -86,6 +87,8 @@ export class Attachment {
   #leaveGranted = false;
   #reached: Down | undefined;
   #relays: RelayList | undefined;
+  /** Where it said last that it is, since it has attached; undefined if it has not moved. */
+  movedTo: Routes | undefined;
   /** What it relays for others; undefined if it does not. */
   relaying: Relaying | undefined;
   #revision = 0;

@@ -243,13 +243,17 @@ export class Registry {
     }
   }
 
-  #moved({ pnode, nonce }: Attachment, routes: readonly string[]): void {
+  #moved(attachment: Attachment, routes: readonly string[]): void {
+    const { pnode, nonce } = attachment;
     checkRoutes(pnode, routes, this.#context.address);
-    const joined = joinRoutes(routes);
+    attachment.movedTo = joinRoutes(routes);
     this.#context.tasks.insist(`noting where ${pnode} is`, async () => {
-      const { written } = await this.#context.mirror.update(key.pnode(pnode), (current) =>
-        current?.attachment === nonce && current.routes !== joined ? { ...current, routes: joined } : undefined,
-      );
+      const { written } = await this.#context.mirror.update(key.pnode(pnode), (current) => {
+        // What it has said since: a note that comes late must not undo a later one.
+        const { movedTo } = attachment;
+        if (current?.attachment !== nonce || movedTo === undefined || current.routes === movedTo) return undefined;
+        return { ...current, routes: movedTo };
+      });
       if (written) this.#hooks.onMoved(pnode, false);
     });
   }
