@@ -16,7 +16,7 @@ const lie = { kind: "lie", wallMs: barredWallMs, after: 0, story: "a lie", comma
 function scene(nowWallMs: number) {
   let now = nowWallMs;
   let standing: StandingRecord = withFault(standingAtFirst(pnode), lie, "c");
-  const later: { readonly atMs: number; readonly then: () => Promise<void> }[] = [];
+  const later: { readonly atMs: number; readonly then: () => void }[] = [];
   const running: Promise<unknown>[] = [];
   const heard: string[] = [];
   const listeners = new Map<string, (record: unknown) => void>();
@@ -32,8 +32,8 @@ function scene(nowWallMs: number) {
     world: { clock: { wallMs: () => now } },
     events: { emit: (_level: string, kind: string) => heard.push(kind) },
     tasks: {
-      run: (_name: string, task: () => Promise<unknown>) => running.push(task()),
-      after: (ms: number, then: () => Promise<void>) => later.push({ atMs: now + ms, then }),
+      insist: (_name: string, task: () => Promise<unknown>) => running.push(task()),
+      after: (ms: number, then: () => void) => later.push({ atMs: now + ms, then }),
     },
   } as unknown as Context;
   new Standings(context);
@@ -47,7 +47,8 @@ function scene(nowWallMs: number) {
     },
     waitsUntil: async (wallMs: number) => {
       now = wallMs;
-      for (const { atMs, then } of later.splice(0)) if (atMs <= now) await then();
+      for (const { atMs, then } of later.splice(0)) if (atMs <= now) then();
+      await Promise.all(running);
     },
     get waiting() {
       return later.length;
