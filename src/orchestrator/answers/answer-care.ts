@@ -19,7 +19,9 @@ import { type AnswerNeeds, canBeRepeated, type GivenAnswer, type Repetition } fr
 import { agrees, areSame, type Repeated, type Ring, type RowsTold } from "./judging.ts";
 import { isSameRing, machinesOf, ringOf } from "./rings.ts";
 
-export type CheckOutcome = "right" | "wrong" | "unchecked";
+/** Contested: machines come to different results, and nobody is there to tell who is right. It counts as unchecked. */
+export type CheckOutcome = Counted | "contested";
+type Counted = "right" | "wrong" | "unchecked";
 
 /** Answers that wait to be checked, and tokens of all of them: some megabytes. */
 const lockerMax = 128;
@@ -132,14 +134,14 @@ export class AnswerCare {
     const judges = others.sort((a, b) => Number(b.trusted) - Number(a.trusted));
     const referee = await this.#firstOf(replica, judges, given);
     if (referee === undefined && !auditor.trusted)
-      return this.#count(waiting, "unchecked", "one machine comes to something else, and there is no third to tell");
+      return this.#contested(waiting, "one machine comes to something else, and there is no third to tell");
     const truth = referee ?? auditor;
     if (areSame(truth.found, auditor.found)) {
       const story = await this.#verdicts.wrong(replica, given, told, truth);
       return this.#count(waiting, "wrong", story);
     }
     if (!agrees(given, told, truth.found))
-      return this.#count(waiting, "unchecked", "two machines that repeated it come to different results");
+      return this.#contested(waiting, "two machines that repeated it come to different results");
     await this.#verdicts.falseCheck(replica, given, auditor, truth);
     return this.#right(waiting, machines, truth);
   }
@@ -223,7 +225,12 @@ export class AnswerCare {
     return this.#count(waiting, "right", `right, repeated by ${by}`);
   }
 
-  async #count({ given, isCanary }: Waiting, outcome: CheckOutcome, story: string): Promise<CheckOutcome> {
+  async #contested(waiting: Waiting, story: string): Promise<CheckOutcome> {
+    await this.#count(waiting, "unchecked", story);
+    return "contested";
+  }
+
+  async #count({ given, isCanary }: Waiting, outcome: Counted, story: string): Promise<CheckOutcome> {
     const last = { wallMs: this.#context.world.clock.wallMs(), story };
     await this.#change(given.replica, (checks) => ({
       ...checks,

@@ -125,3 +125,14 @@ test("an answer shows something of those who gave it alone", async () => {
   await at.look();
   assert.equal(await at.hindrance(), undefined);
 });
+
+test("a newcomer whom another machine contradicts answers nobody until somebody can tell who is right, or for half a minute", async () => {
+  const { hindrance, look, tried } = scene([1, 2], "length", "contested");
+  for (let times = 1; times <= 30; times++) {
+    await look();
+    assert.match((await hindrance()) ?? "", /are new/, `after ${times}`);
+  }
+  await look();
+  assert.equal(await hindrance(), undefined);
+  assert.equal(tried.length, 31);
+});

@@ -16,13 +16,15 @@ import type { Auditors } from "../trust/auditors.ts";
 import { levelOf } from "../trust/standing.ts";
 import type { Standings } from "../trust/standings.ts";
 import type { Leases } from "../workloads/leases.ts";
-import { type AnswerCare, changeChecks } from "./answer-care.ts";
+import { type AnswerCare, type CheckOutcome, changeChecks } from "./answer-care.ts";
 import { canBeRepeated, type GivenAnswer } from "./given.ts";
 import type { Ring } from "./judging.ts";
 import { machinesOf, ringOf } from "./rings.ts";
 
 /** On the average, of each replica. */
 const canaryEveryMs = 600_000;
+/** One question a second at most; then people no longer wait for one who might never come, or who says something else on purpose. */
+const contestedMax = 30;
 const answerTokensLeast = 8;
 const answerTokensMost = 32;
 /** Of what a model has said to questions like these. */
@@ -55,6 +57,8 @@ export class Canaries {
   readonly #needs: CanaryNeeds;
   readonly #texts = new Map<string, string[]>();
   readonly #tried = new Set<ReplicaId>();
+  /** How often in a row machines came to different results. */
+  readonly #contested = new Map<ReplicaId, number>();
   /** Set once somebody can ask. */
   ask: Try | undefined;
 
@@ -121,10 +125,18 @@ export class Canaries {
     // Only those who answered have shown anything, and only by an answer that can be repeated.
     if (given.ring === undefined || !canBeRepeated(given)) return;
     const outcome = await this.#needs.care.tried(given);
-    if (outcome === "wrong") return;
+    if (outcome === "wrong" || this.#isOpen(replica.id, outcome)) return;
     if (outcome === "right") this.#remember(model.name, text);
     // Those who could repeat it do not: nobody waits for them.
     await this.#prove(replica.id, given.ring);
+  }
+
+  /** Whether to wait for somebody who can tell who is right: machines often come one after another. */
+  #isOpen(id: ReplicaId, outcome: CheckOutcome): boolean {
+    const times = outcome === "contested" ? (this.#contested.get(id) ?? 0) + 1 : 0;
+    if (times === 0 || times > contestedMax) this.#contested.delete(id);
+    else this.#contested.set(id, times);
+    return times > 0 && times <= contestedMax;
   }
 
   async #prove(id: ReplicaId, ring: Ring): Promise<void> {
