@@ -2,6 +2,7 @@
 // replica answers one now and then; each is checked. They look like what people ask: beginnings of everyday sentences, and from
 // then on pieces of what the model itself has said, as they stand in every conversation that goes on.
 
+import { Recent } from "../../core/caches/recent.ts";
 import type { PNodeId, ReplicaId } from "../../core/ids.ts";
 import type { Chance } from "../../core/world.ts";
 import type { ChatTurn } from "../../models/chats/chat-template.ts";
@@ -25,6 +26,7 @@ import { machinesOf, ringOf } from "./rings.ts";
 const canaryEveryMs = 600_000;
 /** One question a second at most; then people no longer wait for one who might never come, or who says something else on purpose. */
 const contestedMax = 30;
+const contestedKept = 1_000;
 const answerTokensLeast = 8;
 const answerTokensMost = 32;
 /** Of what a model has said to questions like these. */
@@ -57,8 +59,8 @@ export class Canaries {
   readonly #needs: CanaryNeeds;
   readonly #texts = new Map<string, string[]>();
   readonly #tried = new Set<ReplicaId>();
-  /** How often in a row machines came to different results. */
-  readonly #contested = new Map<ReplicaId, number>();
+  /** How often in a row machines came to different results; some replicas end before anybody can tell. */
+  readonly #contested = new Recent<ReplicaId, number>(contestedKept);
   /** Set once somebody can ask. */
   ask: Try | undefined;
 
