@@ -199,6 +199,7 @@ export class FakeFleet {
       totalSteps: BigInt(stepsTotal),
       loss: this.#lossAt(this.step),
       samplesPerSecond: 300 + 40 * uniformAt(this.#key, this.step),
+      stepsPerSecond: 10,
       vnodes: this.#options.vnodes,
     };
   }

@@ -22,6 +22,8 @@ type StudyInit = Exclude<MessageInitShape<typeof StudySchema>, { readonly $typeN
 export const fakeKey = "dcnr-fake-key";
 const frameMs = 250;
 const wordMs = 60;
+/** A minute: whoever presses Stop on a busy machine is in time. */
+const wordsMax = 1_000;
 
 /** Handlers that are not given refuse: the page must bear that. */
 export function partly(descriptor: Parameters<typeof service>[0], handlers: Record<string, unknown>): ServedService {
@@ -104,11 +106,11 @@ export async function serveFake(
       }),
       generate: async function* ({ prompt }: { prompt: string }, call: { signal: AbortSignal }) {
         const words = `${prompt} is what you said, and this goes on and on `.split(" ");
-        for (let index = 0; index < 200 && !call.signal.aborted; index += 1) {
+        for (let index = 0; index < wordsMax && !call.signal.aborted; index += 1) {
           yield { text: `${words[index % words.length]} `, tokens: [index], replica: "gpt@fake" };
           await pause(wordMs);
         }
-        yield { finish: "length", generatedTokens: 200 };
+        yield { finish: "length", generatedTokens: wordsMax };
       },
     }),
     ...handlers,

@@ -94,8 +94,8 @@ export class Lab {
     return lab;
   }
 
-  /** Each belongs to somebody else unless an owner is named. */
-  async join(cpus: number, owner?: string): Promise<Child> {
+  /** Each belongs to somebody else unless an owner is named. Sessions may be told to stay in a region. */
+  async join(cpus: number, owner?: string, region = ""): Promise<Child> {
     const name = `bench-${++this.#started}`;
     const own = [
       "--name",
@@ -106,6 +106,7 @@ export class Lab {
       join(this.#directory, name),
       "--cpus",
       String(cpus),
+      ...(region === "" ? [] : ["--region", region]),
     ];
     const args = ["join", this.orchestrator.address, ...own, "--log-level", "error"];
     const child = await startChild(name, args, this.#environment);

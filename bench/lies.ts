@@ -53,12 +53,18 @@ const rows: readonly Row[] = [
   },
 ];
 
+/** `[RUNS [FIRST]] [--row TEXT]`: rows take long, so one can be run alone, and its seeds in pieces. */
 export async function liesReport(args: readonly string[], log: (line: string) => void): Promise<string> {
-  const runs = Number(args.find((arg) => /^\d+$/.test(arg)) ?? usualRuns);
-  const lines = rows.map((row) => {
-    const figures = Array.from({ length: Math.max(1, Math.round(runs * row.share)) }, (_, at) =>
-      longRun({ ...row.settings, seed: at + 1 }),
-    );
+  const [runs = usualRuns, first = 1] = args.filter((arg) => /^\d+$/.test(arg)).map(Number);
+  const wanted = args.includes("--row") ? args[args.indexOf("--row") + 1] : undefined;
+  const chosen = rows.filter(({ what }) => wanted === undefined || what.includes(wanted));
+  const lines = chosen.map((row) => {
+    const figures = Array.from({ length: Math.max(1, Math.round(runs * row.share)) }, (_, at) => {
+      const seed = first + at;
+      const one = longRun({ ...row.settings, seed });
+      if (wanted !== undefined) log(`seed ${seed}: ${one.final} final, ${one.wrong} wrong`);
+      return one;
+    });
     const line = described(row, figures);
     log(line);
     return line;

@@ -5,6 +5,7 @@
 import { storeData } from "../simulation/maintainer.ts";
 import { scenarios } from "../simulation/scenarios.ts";
 import { manifestText } from "../src/data/manifest.ts";
+import { timingsDefault } from "../src/orchestrator/timings.ts";
 import { DatasetService } from "../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
@@ -16,10 +17,14 @@ const sizes = [100, 1_000, 10_000];
 const vnodesOfSession = 50;
 /** A session for so many PNodes, so that the share of them that works is the same in every fleet. */
 const pnodesPerSession = 100;
-const heartbeatMs = 10_000;
+/** As often as orchestrators ask for by themselves: PNodes that say less are taken for lost. */
+const heartbeatMs = timingsDefault.heartbeatIntervalMs;
 const stepMs = 1_000;
 const checkpointEvery = 20;
+/** Until nothing is left of the beginning. */
+const settleMs = 10_000;
 const steadyMs = 20_000;
+const lookMs = 100;
 
 export interface ScaleRow {
   readonly pnodes: number;
@@ -41,7 +46,7 @@ async function cpuUs(work: () => Promise<void>): Promise<number> {
 async function createSessions(stage: Stage, count: number): Promise<void> {
   const manifest = await storeData((scenarios[0] as (typeof scenarios)[number]).data, stage.blobs);
   await stage.call(DatasetService.method.createDataset, { name: "data", manifest: manifestText(manifest) });
-  await stage.call(NetworkService.method.createNetwork, { definition: longNetwork(vnodesOfSession - 2) });
+  await stage.call(NetworkService.method.createNetwork, { definition: longNetwork(vnodesOfSession - 1) });
   for (let index = 0; index < count; index++)
     await stage.call(SessionService.method.createSession, {
       start: true,
@@ -59,22 +64,40 @@ function stepsOf(nodes: readonly ActingPNode[]): number {
   return sum / vnodesOfSession;
 }
 
+/** Looks at all PNodes: before every event that would be most of what is measured. */
+function nowAndThen(stage: Stage, isReached: () => boolean): () => boolean {
+  let nextMs = 0;
+  return () => {
+    if (stage.nowMs < nextMs) return false;
+    nextMs = stage.nowMs + lookMs;
+    return isReached();
+  };
+}
+
 export async function runScale(pnodes: number): Promise<ScaleRow> {
   const stage = new Stage();
   await stage.orchestrator("o1");
   const nodes: ActingPNode[] = [];
   const attached = await cpuUs(async () => {
     for (let index = 0; index < pnodes; index++) nodes.push(stage.pnode(`p${index}`, { heartbeatMs, stepMs }));
-    await stage.until("all attach", () => nodes.every((one) => one.attachedTo !== ""), 600_000);
+    await stage.until(
+      "all attach",
+      nowAndThen(stage, () => nodes.every((one) => one.attachedTo !== "")),
+      600_000,
+    );
   });
   const sessions = pnodes / pnodesPerSession;
   const vnodes = sessions * vnodesOfSession;
   const hosted = () => nodes.reduce((sum, one) => sum + one.hosted.size, 0);
   const placed = await cpuUs(async () => {
     await createSessions(stage, sessions);
-    await stage.until("all VNodes are hosted", () => hosted() >= vnodes, 600_000);
+    await stage.until(
+      "all VNodes are hosted",
+      nowAndThen(stage, () => hosted() === vnodes),
+      600_000,
+    );
   });
-  await stage.pass(heartbeatMs);
+  await stage.pass(settleMs);
   const [writes, steps] = [stage.writes, stepsOf(nodes)];
   const steady = await cpuUs(() => stage.pass(steadyMs));
   const row = {

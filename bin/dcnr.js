@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts the program: the emitted JavaScript when published, the TypeScript itself in a clone. Plain JavaScript for any
-// Node, which hands over to a newer one where it must.
+// Starts the program: the emitted JavaScript when published, the TypeScript itself in a clone, whose tests emit it once for all processes
+// that they start (scripts/test.ts). Plain JavaScript for any Node, which hands over to a newer one where it must.
 
 import { existsSync } from "node:fs";
 import module from "node:module";
@@ -10,7 +10,8 @@ import { cacheFolder, isNewEnough, newerNode, runAs } from "./newer-node.js";
 
 const source = fileURLToPath(new URL("../src/cli/main.ts", import.meta.url));
 const emitted = fileURLToPath(new URL("../dist/src/cli/main.js", import.meta.url));
-const program = [source, emitted].find((file) => existsSync(file));
+const forTests = existsSync(source) ? process.env["DCNR_TEST_PROGRAM"] : undefined;
+const program = [forTests, source, emitted].find((file) => file && existsSync(file));
 
 function stop(sentence) {
   process.stderr.write(`dcnr: ${sentence}\n`);

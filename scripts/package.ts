@@ -1,23 +1,27 @@
 // `npm run package [-- FOLDER]`: the package that others install, as one file. A command of its own because npm leaves
 // `prepack` out where install scripts are blocked, as this project's .npmrc does.
 
-import { rmSync, statSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { runNpm } from "../bin/newer-node.js";
 import { softwareVersion } from "../src/cli/machine/software.ts";
-import { build, dist } from "./build.ts";
+import { build } from "./build.ts";
 
 const root = join(import.meta.dirname, "..");
+/** What stands in the sources as it is packed; `files` in package.json chooses among it. */
+const taken = ["package.json", "README.md", "LICENSE", "bin", "examples"];
 
-/** The path of the file. */
+/** The path of the file. Nothing is written into the sources: others may be packing them, too. */
 export async function makePackage(folder: string): Promise<string> {
+  const stage = mkdtempSync(join(tmpdir(), "dcnr-stage-"));
   try {
-    await build();
-    const failure = runNpm(["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", folder], root);
+    for (const name of taken) cpSync(join(root, name), join(stage, name), { recursive: true });
+    await build(join(stage, "dist"));
+    const failure = runNpm(["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", folder], stage);
     if (failure !== undefined) throw new Error(`npm pack failed: ${failure}`);
   } finally {
-    // What is left here would be taken for new by the next one who packs.
-    rmSync(dist, { recursive: true, force: true });
+    rmSync(stage, { recursive: true, force: true });
   }
   return join(folder, `dcnr-${softwareVersion()}.tgz`);
 }

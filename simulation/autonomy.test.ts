@@ -13,9 +13,10 @@ import { SeededChance } from "./world/chance.ts";
  * 17 owners had not read all of their data when the orchestrators went, and nobody else had it: in 15 one that might host only since a
  * later charter fetched nothing, and waited too long after a damaged answer; in 47 a PNode lost its disk, and
  * with it the charter that let it hear the others, and one kept what it had taken over of a session that nobody owned any more; in 159 a finished session kept the room that another one waited for; in 73 a VNode's new owner was never told
- * of it, and might host nothing by its charter because it had been lost for a moment; in 13 a relay that was started anew could ask nobody for whom it may relay.
+ * of it, and might host nothing by its charter because it had been lost for a moment; in 13 a relay that was started anew could ask nobody for whom it may relay;
+ * in 420025 an orchestrator that was to wait for less than a clock can tell woke at the same moment, for ever.
  */
-const seeds = [10, 13, 15, 17, 33, 47, 60, 73, 149, 159];
+const seeds = [10, 13, 15, 17, 33, 47, 60, 73, 149, 159, 420025];
 
 test("worlds without orchestrators train to the undisturbed roots", async () => {
   for (const seed of seeds) assert.deepEqual((await runSeed(seed, { autonomy: true })).violations, [], `seed ${seed}`);
@@ -57,6 +58,33 @@ test("where all orchestrators are gone, what a dead PNode hosted is taken over i
   tookMs.sort((a, b) => a - b);
   assert.ok((tookMs[2] as number) <= 2_500, `the usual one took ${tookMs[2]} ms`);
   assert.ok((tookMs[4] as number) <= 3_500, `the slowest took ${tookMs[4]} ms`);
+});
+
+test("what a PNode took over it goes on with when orchestrators are back: it is not taken for the dead one's", async () => {
+  const fleet = fleetOf(5, 2);
+  const scenario = { ...(scenarios[0] as (typeof scenarios)[number]), steps: 120 };
+  const calm = calmRun(scenario, fleet, { checkpointEvery: 2, replicas: 1, autonomy: "on" });
+  const timed = [
+    {
+      atMs: 4_000,
+      fault: { kind: "orchestrators gone", hosts: fleet.orchestrators, durationMs: 14_000 } as const,
+    },
+    { atMs: 5_000, fault: { kind: "crash", host: "busy/0.5", silent: false, durationMs: 90_000 } as const },
+  ];
+  const settings = { ...calm, computeMs: 100, vnodesPerPNode: 4, plan: { ...noFaults(1), windowMs: 60_000, timed } };
+  const { violations, trace = "" } = await new NetworkRun(1, settings, () => undefined, { readable: true }).finish();
+  assert.deepEqual(violations, []);
+  const took = [...trace.matchAll(/(\S+) +warn no orchestrator is there: VNode (\S+) is taken over/g)];
+  const kept = [
+    ...trace.matchAll(/VNode (\S+) was taken over while no orchestrator was there; (\S+) goes on with it/g),
+  ];
+  const byVNode = (pairs: readonly (readonly [string | undefined, string | undefined])[]) =>
+    [...new Set(pairs.map((pair) => pair.join(" ")))].sort();
+  assert.ok(took.length > 0);
+  assert.deepEqual(
+    byVNode(kept.map(([, vnode, pnode]) => [vnode, pnode])),
+    byVNode(took.map(([, pnode, vnode]) => [vnode, pnode])),
+  );
 });
 
 for (const aim of crewAims)

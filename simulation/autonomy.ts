@@ -2,6 +2,8 @@
 // reached again, the store's line is held by the crew, and whoever was taken over stops.
 
 import { fromBinary } from "@bufbuild/protobuf";
+import type { Sha256 } from "../src/core/ids.ts";
+import { blobsOf, parseManifest } from "../src/data/manifest.ts";
 import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import { type KeptState, stateName } from "../src/pnode/autonomy/kept-states.ts";
 import { timingsDefault } from "../src/pnode/options.ts";
@@ -99,23 +101,28 @@ export class CrewWatch {
   readonly #disks: ReadonlyMap<string, Map<string, Uint8Array>>;
   readonly #violations: Violations;
   readonly #isWhole: () => boolean;
+  readonly #shards: ReadonlyMap<string, ReadonlyMap<Sha256, Uint8Array>>;
   readonly #crashedMs = new Map<string, number>();
   readonly #lines = new Set<string>();
   /** What each PNode says of who hosts what. */
   readonly #said = new Map<string, Said>();
+  /** Who has worked, by process and VNode, on what it said is another's: its next word decides. */
+  readonly #working = new Map<string, { readonly host: string; readonly vnode: string }>();
   #disturbedMs = -settledMs;
   #processes = "";
   #disksLost = 0;
   #watched: SessionRecord[] = [];
 
-  /** `isWhole`: everybody reaches everybody. */
+  /** `isWhole`: everybody reaches everybody. `shards`: what machines have fetched of data. */
   constructor(
     world: SimulatedWorld,
     records: Records,
     disks: ReadonlyMap<string, Map<string, Uint8Array>>,
     violations: Violations,
     isWhole: () => boolean,
+    shards: ReadonlyMap<string, ReadonlyMap<Sha256, Uint8Array>> = new Map(),
   ) {
+    this.#shards = shards;
     this.#world = world;
     this.#records = records;
     this.#disks = disks;
@@ -193,9 +200,9 @@ export class CrewWatch {
     );
   }
 
-  /** Everybody who could have to go on with it knows what it is. */
-  #isChartered({ id, status, policy, vnodes }: SessionRecord): boolean {
-    if (policy.autonomy !== "on" || status !== "running") return false;
+  /** Everybody who could have to go on with it knows what it is, and its data is among them. */
+  #isChartered({ id, status, policy, vnodes, identity }: SessionRecord): boolean {
+    if (policy.autonomy !== "on" || status !== "running" || !this.#hasData(identity.dataset)) return false;
     const knows = (pnode: string) => {
       const content = this.#disks.get(pnode)?.get(`charter-${id}`);
       return content !== undefined && fromBinary(KeptCharterSchema, content).described.byteLength > 0;
@@ -204,6 +211,16 @@ export class CrewWatch {
       const members = this.#records.vnode(id, vnode)?.members ?? [];
       return members.length > 0 && members.every(({ pnode }) => knows(pnode));
     });
+  }
+
+  #hasData(dataset: string): boolean {
+    const fetched = (hash: string) =>
+      [...this.#shards.values()].map((files) => files.get(hash as Sha256)).find((content) => content !== undefined);
+    const manifest = fetched(dataset);
+    if (manifest === undefined) return false;
+    return blobsOf(parseManifest(new TextDecoder().decode(manifest))).every(
+      ({ hash, bytes }) => bytes === undefined || fetched(hash) !== undefined,
+    );
   }
 
   #isFinished({ id, vnodes, identity }: SessionRecord): boolean {
@@ -230,13 +247,15 @@ export class CrewWatch {
     const answered = (response as { readonly news?: CrewNews }).news;
     this.#noticeDisturbance();
     // Whoever was told of a line knows it: what it would need below that may be gone. While an orchestrator is there, it believes those alone
-    // who hold the line's states, and has heard them all where nothing has happened for a while.
-    const mustBelieve = (answered?.orchestratorAgeMs ?? 0) >= timingsDefault.aloneMs || this.#isSettled;
+    // who hold the line's states, and has heard them all where nothing has happened for a while; what one drew that had been
+    // alone for a time is held by nobody else, and is the orchestrator's to judge.
+    const mustBelieve = () =>
+      (answered?.orchestratorAgeMs ?? 0) >= timingsDefault.aloneMs || (this.#isSettled && this.#isHeldByEnough(news));
     if (
       news &&
       answered &&
-      mustBelieve &&
-      (news.turn > answered.turn || (news.turn === answered.turn && news.line > answered.line))
+      (news.turn > answered.turn || (news.turn === answered.turn && news.line > answered.line)) &&
+      mustBelieve()
     )
       this.#violations.add("line", nowMs, `${server} was told of the line ${news.line} and stays at ${answered.line}`);
     const teller = this.#world.host(caller);
@@ -254,10 +273,33 @@ export class CrewWatch {
   }
 
   /** Judged as it is said: when it arrives, whoever said it may be two lines further and hold no state of this one any more. */
-  tells(news: CrewNews | undefined): void {
+  tells({ incarnation, news }: Pick<TellRequest, "incarnation" | "news">): void {
     if (news === undefined) return;
     this.#noticeDisturbance();
     this.#lineMoved(news.session, Number(news.line), Number(news.turn));
+    for (const [name, { host, vnode }] of this.#working) {
+      if (!name.startsWith(`${incarnation} ${news.session} `)) continue;
+      this.#working.delete(name);
+      // Who hosts what is told where the other does not know it, and while no orchestrator is there: else what was said last still holds.
+      const told = news.tenures.find((tenure) => tenure.vnode === vnode);
+      const said = this.#said.get(`${host} ${news.session} ${vnode}`)?.tenure;
+      const { owners } = told ?? said ?? { owners: [] };
+      const isSaid = told !== undefined || news.orchestratorAgeMs >= timingsDefault.aloneMs;
+      if (isSaid && owners.length > 0 && !owners.some(({ pnode }) => pnode === host))
+        this.#violations.add(
+          "fence",
+          this.#world.time.nowMs,
+          `${host} works on ${vnode} although it says that ${owners[0]?.pnode} has taken it over`,
+        );
+    }
+  }
+
+  #isHeldByEnough({ session, line }: Pick<CrewNews, "session" | "line"> = { session: "", line: 0n }): boolean {
+    const isAlive = (host: string) => this.#world.host(host)?.alive;
+    const vnodes = this.#records.session(session)?.vnodes ?? [];
+    return vnodes.every(
+      (vnode) => this.#holders(session, vnode, Number(line)).filter(isAlive).length >= Math.min(2, this.#living()),
+    );
   }
 
   get #isSettled(): boolean {
@@ -330,10 +372,7 @@ export class CrewWatch {
     if (record && record.epoch > Number(said.tenure.epoch) && record.members.some(({ pnode }) => pnode === host))
       return;
     if (nowMs - said.sinceMs < settledMs || nowMs - (this.#crashedMs.get(host) ?? -settledMs) < settledMs) return;
-    this.#violations.add(
-      "fence",
-      nowMs,
-      `${host} works on ${vnode} although it says that ${said.tenure.owners[0]?.pnode} has taken it over`,
-    );
+    // It may have taken it back just now, and not have said so yet.
+    this.#working.set(`${said.incarnation} ${session} ${vnode}`, { host, vnode });
   }
 }

@@ -138,7 +138,7 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
       world: host.world,
       network: routedNetwork(site.fabric.network(host, networkKey), host.world),
       identity: networkIdentity,
-      store: site.mutant?.store?.(view, site.records) ?? view,
+      store: site.mutant?.store?.(view, site.records, blobs) ?? view,
       blobs: site.mutant?.blobs?.(blobs) ?? blobs,
       verify: verifyStatement,
       ...membershipOf(site, host),

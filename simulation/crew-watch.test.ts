@@ -22,7 +22,7 @@ function alone() {
     keep: (step: number) =>
       files.set(`state-${step}`, new TextEncoder().encode(JSON.stringify({ session: "s", vnode: "v", step }))),
     drop: (step: number) => files.delete(`state-${step}`),
-    says: (line: number) => watch.tells(news(line)),
+    says: (line: number) => watch.tells({ incarnation: "1", news: news(line) }),
     /** What was said arrives, and the other follows. */
     isHeard: (line: number, answered = line) =>
       watch.told({

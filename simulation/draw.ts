@@ -118,7 +118,10 @@ export function drawRun(seed: number, onlyLanes = false): RunSettings {
 
 function drawSession(chance: SeededChance, scenario: Scenario, fleet: Fleet): SessionWish {
   const replicas = fleet.pnodes.length >= 3 && chance.happens(0.2) ? 2 : 1;
-  return { scenario, policy: { checkpointEvery: chance.pick([1, 2, 3, 4]), replicas }, atMs: 0, questions: 0 };
+  const every = chance.pick([1, 2, 3, 4]);
+  // Where nobody says how often, rounds are stored at their ends alone.
+  const checkpointEvery = scenario.sync && every === 4 ? 0 : every;
+  return { scenario, policy: { checkpointEvery, replicas }, atMs: 0, questions: 0 };
 }
 
 /** At least one PNode is of the usual build. */

@@ -13,10 +13,27 @@ import { type Host, SimulatedWorld } from "./world/world.ts";
 
 const fleet = { pnodes: ["p1", "p2", "p3"], orchestrators: ["o1", "o2"] };
 
+function toyWorld(seed: number) {
+  const world = new SimulatedWorld(seed);
+  return { world, wire: new Wire(world), store: new SimulatedStore(world), blobs: new SimulatedBlobs(world) };
+}
+
+/** Starts the whole fleet, and what the plan does to it. */
+function runUnder(
+  plan: FaultPlan,
+  toys: ReturnType<typeof toyWorld>,
+  start: (name: string) => void,
+  leave: (name: string) => void = () => {},
+): void {
+  for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
+  const quiet = { hidden: new Set<never>(), busy: () => fleet.pnodes, checkpoints: () => [], line: () => [] };
+  inject(plan, { ...toys, ...quiet, start, leave });
+}
+
 /** Toy hosts that count in the store, one update a time, through whatever the plan does to them. */
 async function count(plan: FaultPlan, target: number) {
-  const world = new SimulatedWorld(plan.seed);
-  const [wire, store, blobs] = [new Wire(world), new SimulatedStore(world), new SimulatedBlobs(world)];
+  const toys = toyWorld(plan.seed);
+  const { world, store } = toys;
   let accepted = 0;
   store.onWrite(() => {
     accepted += 1;
@@ -36,19 +53,7 @@ async function count(plan: FaultPlan, target: number) {
     };
     void work();
   };
-  for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
-  inject(plan, {
-    hidden: new Set(),
-    world,
-    wire,
-    store,
-    blobs,
-    start,
-    busy: () => fleet.pnodes,
-    checkpoints: () => [],
-    line: () => [],
-    leave: (name) => world.host(name)?.crash(),
-  });
+  runUnder(plan, toys, start, (name) => world.host(name)?.crash());
   const finished = () => accepted >= target && world.time.nowMs >= plan.windowMs;
   const end = await world.time.run(finished, 600_000);
   const final = JSON.parse((await store.inner.get("counter"))?.value ?? "{}").n;
@@ -163,22 +168,10 @@ test("a store reply that is lost reports an unknown outcome although the write i
 
 test("when the faults end, every host is up, nobody is paused or cut off, and rates are zero", async () => {
   const plan = drawPlan(9, fleet);
-  const world = new SimulatedWorld(9);
-  const [wire, store, blobs] = [new Wire(world), new SimulatedStore(world), new SimulatedBlobs(world)];
+  const toys = toyWorld(9);
+  const { world, wire, store, blobs } = toys;
   const start = (name: string) => void every(world.start(name).world.timers, 100, () => {});
-  for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
-  inject(plan, {
-    hidden: new Set(),
-    world,
-    wire,
-    store,
-    blobs,
-    start,
-    busy: () => fleet.pnodes,
-    checkpoints: () => [],
-    line: () => [],
-    leave: () => {},
-  });
+  runUnder(plan, toys, start);
   await world.time.run(() => world.time.nowMs > plan.windowMs + 1, 1e6);
   for (const host of world.hosts) {
     assert.ok(host.alive && !host.paused && host.slowness === 1, host.name);

@@ -23,6 +23,7 @@ import {
 import type { Host } from "./world/world.ts";
 
 export interface SessionPolicy {
+  /** 0: as is usual. */
   readonly checkpointEvery: number;
   readonly replicas: number;
   /** PNodes that share it at least. */

@@ -114,14 +114,14 @@ export class NetworkRun {
       running: new Map(),
     };
     const isWhole = () => wire.isWhole && world.hosts.every(({ paused, slowness }) => !paused && slowness === 1);
-    this.#crews = new CrewWatch(world, records, this.#site.keptDisks, this.#violations, isWhole);
+    this.#crews = new CrewWatch(world, records, this.#site.keptDisks, this.#violations, isWhole, this.#site.disks);
     if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
     if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
     this.#witness = new Witness(this.#site, settings, expected, this.#violations, this.#crews);
     store.onWrite((write) => this.#witness.wrote(write));
     fabric.onSend = (message, method, side) => {
       this.#liar?.overhear(message, method);
-      if (method === SessionPeerService.method.tell) this.#crews.tells((message as TellRequest | TellResponse).news);
+      if (method === SessionPeerService.method.tell) this.#crews.tells(message as TellRequest | TellResponse);
       if (method !== PNodeService.method.attach) return;
       if (side === "input") this.#witness.told(message as AttachRequest);
       const { event } = message as AttachResponse;
@@ -146,6 +146,10 @@ export class NetworkRun {
   /** What is recorded of the rounds of a session. */
   roundsOf(session: string): RoundChecker {
     return this.#witness.roundsOf(session);
+  }
+
+  get nowMs(): number {
+    return this.#site.world.time.nowMs;
   }
 
   /** Hears every record that is written under a prefix. */
@@ -193,6 +197,7 @@ export class NetworkRun {
       if (!isBroken()) await this.#sweep();
     } finally {
       for (const { free } of this.#site.running.values()) free();
+      this.#site.fabric.close();
       process.off("unhandledRejection", onRejection);
     }
     return this.#report();
@@ -300,7 +305,7 @@ export class NetworkRun {
     const { sessions, fleet, builds } = this.#settings;
     const trained = sessions.map(
       ({ scenario, policy, questions }) =>
-        `${scenario.name} (checkpoint every ${policy.checkpointEvery}, ${policy.replicas} replica(s)${questions > 0 ? `, ${questions} questions` : ""})`,
+        `${scenario.name} (checkpoint every ${policy.checkpointEvery || "so often as is usual"}, ${policy.replicas} replica(s)${questions > 0 ? `, ${questions} questions` : ""})`,
     );
     const mixed = builds.size > 0 ? `, ${builds.size} of another build` : "";
     return {

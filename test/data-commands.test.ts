@@ -9,7 +9,7 @@ import { after, before, describe, it } from "node:test";
 import { loadTokenizer } from "../src/data/bpe/json.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dcnr-data-commands-"));
-const main = join(import.meta.dirname, "..", "src", "cli", "main.ts");
+const program = join(import.meta.dirname, "..", "bin", "dcnr.js");
 let orchestrator: ChildProcess;
 let address = "";
 
@@ -21,7 +21,7 @@ interface Ran {
 
 function dcnr(words: readonly string[], input = ""): Promise<Ran> {
   const environment = { ...process.env, DCNR_ORCHESTRATOR: address, XDG_DATA_HOME: folder, NO_COLOR: "1" };
-  const child = spawn(process.execPath, [main, ...words], { env: environment });
+  const child = spawn(process.execPath, [program, ...words], { env: environment });
   let out = "";
   let error = "";
   child.stdout.on("data", (piece) => (out += piece));
@@ -38,7 +38,7 @@ async function succeed(words: readonly string[], input?: string): Promise<string
 
 before(async () => {
   orchestrator = spawn(process.execPath, [
-    main,
+    program,
     "orchestrator",
     "--listen",
     "127.0.0.1:0",

@@ -28,7 +28,7 @@ if (recoveryMs.length > 0)
   console.log(
     `kill to progress  p50 ${seconds(0.5)} s, p90 ${seconds(0.9)} s, most ${seconds(1)} s (${recoveryMs.length} kills)`,
   );
-console.log(`to keepers        ${(keptBytes / 1e6).toFixed(1)} MB for each checkpoint`);
+console.log(`to the crew       ${(keptBytes / 1e6).toFixed(1)} MB for each checkpoint`);
 console.log(
   wrongRoots.length === 0 ? `root              ${root} in every round` : `WRONG ROOTS       ${wrongRoots.join(", ")}`,
 );

@@ -9,10 +9,12 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { makePackage } from "../scripts/package.ts";
 import { packSingleFile } from "../scripts/single-file.ts";
 import { bytesIn } from "../src/cli/machine/additions.ts";
+import type { Work } from "../src/core/aside.ts";
 import { smallNetwork, smallSamples } from "./small-training.ts";
 
 const run = promisify(execFile);
@@ -80,6 +82,21 @@ describe("the package", { timeout: 300_000 }, () => {
     const strange = paths.filter((path) => /\.test\.|\.testing\.|conformance|fixtures|^src\/|^test\//.test(path));
     assert.deepEqual(strange, []);
     assert.ok(packed.size < tarballBytesMax, `${packed.size} bytes`);
+  });
+
+  test("has a file for every module that is found by its address", async () => {
+    const addressed = packed.paths.filter((path) => /^dist\/src\/(?!index|cli).*\.js$/.test(path));
+    const found: string[] = [];
+    for (const path of addressed.filter((one) => !/-thread\.js$|\/worker\.js$/.test(one))) {
+      const url = pathToFileURL(join(folder, "node_modules", "dcnr", path)).href;
+      for (const [name, work] of Object.entries((await import(url)) as Record<string, Partial<Work<never, never>>>)) {
+        if (work?.lane === undefined || work.module === undefined) continue;
+        assert.deepEqual([work.module, work.name], [url, name]);
+        found.push(name);
+      }
+    }
+    for (const name of ["compiling", "checkingVocabulary", "openingText", "filtering", "listing", "checkingSchema"])
+      assert.ok(found.includes(name), `the work ${name} is missing`);
   });
 
   test("installs little", async (t) => {

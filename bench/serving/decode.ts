@@ -76,8 +76,8 @@ export async function compareDecoding(
   };
 }
 
-export function fileOf(folder: string, format: GgufFormat): string {
-  return join(folder, `llama-${format}.gguf`);
+export function fileOf(folder: string, format: GgufFormat, size = llama100): string {
+  return join(folder, `llama-${size === llama100 ? "" : `${size.layers}x${size.width}-`}${format}.gguf`);
 }
 
 function middle(turns: readonly Decoded[]): Decoded {

@@ -21,6 +21,11 @@ export const llama100: LlamaSize = {
   ...{ layers: 12, width: 768, heads: 12, kvHeads: 4, hidden: 2_048, vocabulary: 32_000, context: 1_024 },
 };
 
+/** About 450 million: large enough that what a PNode takes without any model does not decide, also in 4 bits (270 MB). */
+export const llama450: LlamaSize = {
+  ...{ layers: 16, width: 1_536, heads: 16, kvHeads: 4, hidden: 4_096, vocabulary: 32_000, context: 1_024 },
+};
+
 export function parametersOf(size: LlamaSize): number {
   return tensorsOf(size).reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 }

@@ -13,8 +13,8 @@ import { type Pass, tokensIn } from "../../src/pnode/serving/pass.ts";
 const [stageMs, rowMs] = [10, 1.5];
 const stages = 2;
 const [promptTokens, answerTokens, vocabulary] = [160, 96, 512];
-const hops = [1, 20, 100];
-const crowds = [1, 8, 32];
+export const hops = [1, 20, 100];
+export const crowds = [1, 8, 32];
 
 /** How much of an answer is taken from the prompt, in phrases of a few words: nothing, half as in summaries, nearly all as in edits of a text. */
 const quoted = { "new text": 0, "half quoted": 0.5, "nearly all quoted": 0.95 };
@@ -61,11 +61,28 @@ class VirtualTime {
   }
 }
 
-/** Who guesses: nobody, the text itself, or a draft that agrees so often, too. */
-type Guesses = "none" | "text" | number;
+/** What is read: prompts and answers as one sequence each, the first for the first reader. */
+export interface Scene {
+  readonly texts: readonly (readonly number[])[];
+  readonly promptTokens: number;
+  /** What a draft says at a place of a text; absent: there is none. */
+  readonly draft?: ((text: number, place: number) => number) | undefined;
+}
 
-/** Tokens per second of all answers together. */
-async function run(hopMs: number, crowd: number, share: number, guesses: Guesses): Promise<number> {
+/** Drawn texts; a draft that agrees so often, whether it does is drawn from the place. */
+function drawnScene(crowd: number, share: number, agrees?: number): Scene {
+  const texts = Array.from({ length: crowd }, (_, i) => textOf(`text ${i}`, share));
+  const draft = (text: number, place: number) => {
+    const isRight = Number.parseInt(sha256(`${text + 1} ${place}`).slice(0, 8), 16) < (agrees as number) * 2 ** 32;
+    const right = texts[text]?.[place] ?? 0;
+    return isRight ? right : (right + 1) % vocabulary;
+  };
+  return { texts, promptTokens, draft: agrees === undefined ? undefined : draft };
+}
+
+/** Tokens per second of all answers together; `guesses`: from the text, and from the scene's draft if it has one. */
+export async function tokensPerSecond(hopMs: number, scene: Scene, guesses: boolean): Promise<number> {
+  const { texts, promptTokens } = scene;
   const time = new VirtualTime();
   const world: World = {
     clock: { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs },
@@ -73,7 +90,6 @@ async function run(hopMs: number, crowd: number, share: number, guesses: Guesses
     chance: { bytes: (count) => new Uint8Array(count), uniform: () => 0.5 },
     log: silentLog,
   };
-  const texts = Array.from({ length: crowd }, (_, i) => textOf(`text ${i}`, share));
   const freeAtMs = Array.from({ length: stages }, () => 0);
   let lastMs = 0;
   /** One thing after the other on each machine. */
@@ -90,10 +106,12 @@ async function run(hopMs: number, crowd: number, share: number, guesses: Guesses
       else if (pass.rows.length > 0) conductor.finished(pass, { values: logitsOf(pass, texts), width: vocabulary });
     });
   };
-  const drafter = typeof guesses === "number" ? draftOf(guesses, texts, world, busy) : undefined;
+  const drafter = guesses && scene.draft ? draftOf(scene.draft, world, busy) : undefined;
+  let requests = 0;
   const conductor = new Conductor({
+    nextRequest: () => ++requests,
     ...{ pnode: "p", epoch: 1, context: 1_024, positionsMax: 64 * 1_024, world, stageMs: () => lastMs },
-    ...(guesses === "none" ? { without: ["drafts" as const] } : {}),
+    ...(guesses ? {} : { without: ["drafts" as const] }),
     ...(drafter && { drafter: () => drafter }),
     // Beside the head, so the first machine is as far away as the second.
     feed: (pass) => void time.after(hopMs, () => enter(pass, 0)),
@@ -107,10 +125,11 @@ async function run(hopMs: number, crowd: number, share: number, guesses: Guesses
     await othersTurn();
   }
   const beganMs = time.nowMs;
-  let open = crowd;
+  let open = texts.length;
   for (const text of texts) {
     const prompt = text.slice(0, promptTokens);
-    const wish = { prompt, sent: [], maxTokens: answerTokens, sampling: greedy, endTokens: new Set<number>() };
+    const maxTokens = text.length - promptTokens;
+    const wish = { prompt, sent: [], maxTokens, sampling: greedy, endTokens: new Set<number>() };
     const answers = conductor.generate(wish, new AbortController().signal);
     void (async () => {
       const tokens: number[] = [];
@@ -123,13 +142,12 @@ async function run(hopMs: number, crowd: number, share: number, guesses: Guesses
     if (!time.next()) throw new Error("the answers stand still");
     await othersTurn();
   }
-  return (crowd * answerTokens * 1_000) / (time.nowMs - beganMs);
+  const answered = texts.reduce((sum, { length }) => sum + length - promptTokens, 0);
+  return (answered * 1_000) / (time.nowMs - beganMs);
 }
 
-/** Says what a text says next as often as it agrees; whether it does is drawn from the place. */
 function draftOf(
-  agrees: number,
-  texts: readonly (readonly number[])[],
+  says: (text: number, place: number) => number,
   world: World,
   busy: (tookMs: number) => Promise<void>,
 ): ModelDrafter {
@@ -142,11 +160,8 @@ function draftOf(
       await busy(draftMs + draftRowMs * (ids.length - 1));
       const values = rows.flatMap(({ request, position, tokens, logits }) => {
         if (logits === 0) return [];
-        const place = position + tokens;
-        const isRight = Number.parseInt(sha256(`${request} ${place}`).slice(0, 8), 16) < agrees * 2 ** 32;
-        const right = texts[Number(request) - 1]?.[place] ?? 0;
         const row = Array<number>(vocabulary).fill(0);
-        row[isRight ? right : (right + 1) % vocabulary] = 1;
+        row[says(Number(request) - 1, position + tokens)] = 1;
         return row;
       });
       take({ values: Float32Array.from(values), width: vocabulary });
@@ -164,18 +179,23 @@ function logitsOf({ rows }: Pass, texts: readonly (readonly number[])[]): Float3
   return values;
 }
 
+/** The cells of one crowd. */
+export async function latencyCells(hopMs: number, scene: Scene): Promise<string> {
+  const [plain, guessing] = [await tokensPerSecond(hopMs, scene, false), await tokensPerSecond(hopMs, scene, true)];
+  return `${plain.toFixed(1)} | ${guessing.toFixed(1)} | ${(guessing / plain).toFixed(2)}`;
+}
+
 export async function latencyTable(log: (line: string) => void): Promise<string> {
   const lines: string[] = [];
-  const row = async (name: string, hopMs: number, share: number, guesses: Guesses) => {
+  const row = async (name: string, hopMs: number, share: number, agrees?: number) => {
     const cells: string[] = [];
     for (const crowd of crowds) {
-      const [plain, guessing] = [await run(hopMs, crowd, share, "none"), await run(hopMs, crowd, share, guesses)];
-      cells.push(`${plain.toFixed(1)} | ${guessing.toFixed(1)} | ${(guessing / plain).toFixed(2)}`);
-      log(`${name}, ${hopMs} ms, ${crowd}: ${plain.toFixed(1)} and ${guessing.toFixed(1)} tokens/s`);
+      cells.push(await latencyCells(hopMs, drawnScene(crowd, share, agrees)));
+      log(`${name}, ${hopMs} ms, ${crowd}: ${cells.at(-1)}`);
     }
     lines.push(`| ${name} | ${hopMs} ms | ${cells.join(" | ")} |`);
   };
-  for (const [kind, share] of Object.entries(quoted)) for (const hopMs of hops) await row(kind, hopMs, share, "text");
+  for (const [kind, share] of Object.entries(quoted)) for (const hopMs of hops) await row(kind, hopMs, share);
   for (const agrees of agreements)
     for (const hopMs of hops) await row(`new text, a draft that agrees in ${100 * agrees} %`, hopMs, 0, agrees);
   for (const hopMs of hops) await row("half quoted, a draft that agrees in 80 %", hopMs, quoted["half quoted"], 0.8);

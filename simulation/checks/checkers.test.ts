@@ -141,16 +141,3 @@ test("a loss that differs from the undisturbed one, or from itself, is a diverge
   checker.reported(0, "v", "loss", 2, 0.3);
   assert.equal(violations.found[0]?.kind, "divergence");
 });
-
-test("what lanes of several classes evaluate in the end is near, and what they evaluate before is the same", () => {
-  const violations = new Violations();
-  const checker = new MetricChecker([], violations, 24);
-  checker.reported(0, "v", "validation_loss", 24, 18.71703);
-  checker.reported(0, "v", "validation_loss", 24, 18.717028);
-  assert.equal(violations.found.length, 0);
-  checker.reported(0, "v", "validation_loss", 24, 18.72);
-  assert.equal(violations.found.length, 1);
-  checker.reported(0, "v", "validation_loss", 23, 2.71703);
-  checker.reported(0, "v", "validation_loss", 23, 2.717031);
-  assert.equal(violations.found.length, 2);
-});

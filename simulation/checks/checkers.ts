@@ -184,24 +184,17 @@ function membersOf({ members }: VNodeRecord): string {
 
 /** Losses and norms are as much a function of the session as its weights; speeds are not. */
 const decidedMetrics = /loss|accuracy|norm|learning_rate/;
-/** What two numerics classes may differ by, as a share. */
-const nearShare = 1e-5;
 
 /** Whatever a VNode reports about a step must be what it reports in the undisturbed run. */
 export class MetricChecker {
   readonly values = new Map<string, number>();
   readonly #expected: readonly ReadonlyMap<string, number>[];
   readonly #violations: Violations;
-  readonly #evaluatedAnywhere: number | undefined;
 
-  /**
-   * `expected`: by each numerics class in which the session may be computed. `evaluatedAnywhere`: the step after which lanes evaluate in
-   * whichever class they are in by then, since no plan names one: those values are near each other, not equal.
-   */
-  constructor(expected: readonly ReadonlyMap<string, number>[], violations: Violations, evaluatedAnywhere?: number) {
+  /** `expected`: by each numerics class in which the session may be computed. */
+  constructor(expected: readonly ReadonlyMap<string, number>[], violations: Violations) {
     this.#expected = expected;
     this.#violations = violations;
-    this.#evaluatedAnywhere = evaluatedAnywhere;
   }
 
   /** Another class computes what follows a line: it comes to other values. */
@@ -216,9 +209,7 @@ export class MetricChecker {
     this.values.set(key, value);
     const allowed = this.#expected.flatMap((values) => values.get(key) ?? []);
     if (allowed.length === 0 && before !== undefined) allowed.push(before);
-    const isNear = (one: number) => Math.abs(one - value) <= nearShare * Math.abs(one);
-    const isFree = step === this.#evaluatedAnywhere && name.startsWith("validation");
-    if (allowed.length > 0 && !(isFree ? allowed.some(isNear) : allowed.includes(value)))
+    if (allowed.length > 0 && !allowed.includes(value))
       this.#violations.add(
         "divergence",
         atMs,

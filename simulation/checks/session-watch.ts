@@ -75,8 +75,7 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
     this.#newest = record;
     this.#expected = expected(record.identity.definition);
     const metrics = Array.from(this.#expected?.values() ?? [], (result) => result.metrics);
-    const { numerics, steps } = record.identity;
-    this.metrics = new MetricChecker(metrics, violations, numerics === "mixed" ? steps : undefined);
+    this.metrics = new MetricChecker(metrics, violations);
   }
 
   override wrote(atMs: number, record: SessionRecord): void {

@@ -3,7 +3,7 @@
 // honest is called a liar. Knows the records' form and the rules in words, and nothing of the code that applies them.
 
 import { sha256 } from "../../src/core/hash.ts";
-import type { PNodeId } from "../../src/core/ids.ts";
+import type { PNodeId, SessionId } from "../../src/core/ids.ts";
 import type { AuditRecord, IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
 import type { PNodeRecord } from "../../src/orchestrator/records/machines.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
@@ -13,6 +13,7 @@ import type { Assignments } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { planOf, type RunSettings } from "../draw.ts";
 import { type Behaviour, honest } from "../lies/byzantine.ts";
 import type { AcceptedWrite } from "../world/store.ts";
+import { unitsForOneOwner } from "./crowd-limit.ts";
 import type { Records } from "./records.ts";
 import type { TrustCounter, TrustFigures } from "./trust-figures.ts";
 
@@ -54,16 +55,25 @@ export class TrustChecker {
   readonly #tied = new Map<string, readonly string[]>();
   /** By network: how many strangers were asked for. */
   readonly #strangers = new Map<string, number>();
+  /** By network: how many VNodes each unit has that is placed as a whole. */
+  readonly #units = new Map<string, readonly number[]>();
+  readonly #vnodesPerPNode: number;
 
   constructor(records: Records, settings: RunSettings, counter: TrustCounter, wrong: Wrong) {
-    const { behaviours = new Map<string, Behaviour>(), plan, sessions } = settings;
+    const { behaviours = new Map<string, Behaviour>(), plan, sessions, vnodesPerPNode } = settings;
     const { timed } = plan;
     this.#records = records;
     this.#behaviours = behaviours;
     this.#counter = counter;
+    this.#vnodesPerPNode = vnodesPerPNode;
     for (const { scenario, policy } of sessions) {
       this.#strangers.set(scenario.name, policy.strangers ?? 1);
-      const ties = planOf(scenario).edges.filter(({ kind }) => kind === "tie");
+      const { edges, vnodes, colocations } = planOf(scenario);
+      const together = colocations.map(({ length }) => length);
+      const alone = vnodes.length - together.reduce((sum, count) => sum + count, 0);
+      const units = [...together, ...Array.from({ length: alone }, () => 1)];
+      this.#units.set(scenario.name, Array.from({ length: policy.replicas }, () => units).flat());
+      const ties = edges.filter(({ kind }) => kind === "tie");
       this.#tied.set(scenario.name, [...new Set(ties.flatMap(({ from, to }) => [from, to]))].sort());
     }
     const losses = timed.filter(({ fault: { kind } }) => kind === "blob damaged" || kind === "line lost");
@@ -83,10 +93,11 @@ export class TrustChecker {
     }
   }
 
-  wrote({ atMs, key, after }: AcceptedWrite): void {
+  wrote({ atMs, key, before, after }: AcceptedWrite): void {
     if (after === undefined) return;
     if (key.startsWith("session/")) this.#session(atMs, JSON.parse(after) as SessionRecord);
-    if (key.startsWith("vnode/") && this.#isQuiet) this.#owners(atMs, JSON.parse(after) as VNodeRecord);
+    if (key.startsWith("vnode/") && this.#isQuiet)
+      this.#owners(atMs, before === undefined ? [] : membersOf(before), JSON.parse(after) as VNodeRecord);
     if (key.startsWith("standing/")) this.#counter.standing(JSON.parse(after) as StandingRecord);
     if (key.startsWith("interval/")) this.#interval(atMs, JSON.parse(after) as IntervalRecord);
   }
@@ -138,15 +149,39 @@ export class TrustChecker {
     if (owners.size < wanted) this.#wrong(atMs, `${what} is final: ${owners.size} of ${wanted} strangers repeated it`);
   }
 
-  /** Others have room in these worlds: machines of one owner that have proved nothing get one unit together. */
-  #owners(atMs: number, { session }: VNodeRecord): void {
+  /** Whenever one of them gets something: what machines of one owner that have proved nothing host together. */
+  #owners(atMs: number, before: readonly string[], { session, members }: VNodeRecord): void {
+    if (!members.some(({ pnode }) => this.#behaviours.get(pnode) === "sybil" && !before.includes(pnode))) return;
     const standings = this.#records.under<StandingRecord>("standing/");
     const isFree = (pnode: string) => !standings.some((one) => one.pnode === pnode && one.barred !== undefined);
     const hosts = this.#records
       .under<VNodeRecord>(`vnode/${session}/`)
       .flatMap(({ members }) => members.map(({ pnode }) => pnode as string));
     const sybils = new Set(hosts.filter((pnode) => this.#behaviours.get(pnode) === "sybil" && isFree(pnode)));
-    if (sybils.size > 1) this.#wrong(atMs, `${[...sybils].join(", ")} of one owner host VNodes of ${session}`);
+    if (sybils.size > 1 && sybils.size > this.#unitsForSybils(session as SessionId))
+      this.#wrong(atMs, `${[...sybils].join(", ")} of one owner host VNodes of ${session}`);
+  }
+
+  /** By who is here, and who of them keeps room to repeat what others compute: those who are trusted, or known if anybody is. */
+  #unitsForSybils(session: SessionId): number {
+    const { network = "", policy } = this.#records.session(session) ?? {};
+    const here = this.#records
+      .under<PNodeRecord>("pnode/")
+      .filter(({ status, barred, excluded = [] }) => status === "online" && !barred && excluded.length === 0);
+    const isAnyKnown = here.some(({ trust }) => trust !== "untrusted");
+    const isKeeping = ({ trust }: PNodeRecord) =>
+      policy?.assurance === "proven" ? trust === "trusted" : !isAnyKnown || trust !== "untrusted";
+    const repeatedTogether = Math.max(1, this.#tied.get(network)?.length ?? 0);
+    const places = (areSybils: boolean) =>
+      here
+        .filter(({ id }) => (this.#behaviours.get(id) === "sybil") === areSybils)
+        .map((one) => ({ vnodes: this.#vnodesPerPNode, kept: isKeeping(one) ? repeatedTogether : 0 }));
+    return unitsForOneOwner({
+      units: this.#units.get(network) ?? [],
+      own: places(true),
+      others: places(false),
+      needsChecks: policy?.assurance !== "sampled",
+    });
   }
 
   get figures(): TrustFigures {
@@ -222,4 +257,8 @@ export class TrustChecker {
         this.#wrong(atMs, `${pnode} is honest and barred: ${barred.reason}`);
     }
   }
+}
+
+function membersOf(record: string): string[] {
+  return (JSON.parse(record) as VNodeRecord).members.map(({ pnode }) => pnode);
 }

@@ -13,8 +13,9 @@ import {
 } from "../../src/orchestrator/providers/learned.ts";
 import { costOf, type InstanceRecord, isThere, type OfferHistory } from "../../src/orchestrator/records/providers.ts";
 import type { Offer } from "../../src/providers/provider.ts";
-import { autoscale, type ScaleView } from "../../src/scheduler/autoscale.ts";
+import { autoscale } from "../../src/scheduler/autoscale.ts";
 import type { FleetNode } from "../../src/scheduler/placement/types.ts";
+import type { ScaleView } from "../../src/scheduler/scale-types.ts";
 import { SeededChance } from "../world/chance.ts";
 import { gigabyte, type Job, lossOf, type Machine, nodeOf, offers, used, workOf } from "./market.ts";
 

@@ -3,9 +3,9 @@
 import type { PNodeId } from "../../src/core/ids.ts";
 import type { InstanceRecord } from "../../src/orchestrator/records/providers.ts";
 import type { Offer } from "../../src/providers/provider.ts";
-import type { WaitingWork } from "../../src/scheduler/autoscale.ts";
 import { demandOfMemory } from "../../src/scheduler/demand.ts";
 import { type FleetNode, requirementsNone } from "../../src/scheduler/placement/types.ts";
+import type { WaitingWork } from "../../src/scheduler/scale-types.ts";
 
 export const gigabyte = 2 ** 30;
 const plain = { cores: 8, memoryBytes: 5 * gigabyte, gpuMemoryBytes: 0, gpuType: "", region: "", most: 20 };

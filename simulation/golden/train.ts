@@ -37,20 +37,31 @@ export interface Recorded {
   readonly executorOf?: (numericsClass: string) => Executor | undefined;
   /** Of a session that is none of the simulator's. */
   readonly settings?: Pick<SessionIdentity, "seed" | "learningRate">;
+  /** And is evaluated on other data than it learns from. */
+  readonly validation?: Pick<SessionIdentity, "split" | "validationSplit" | "validationMicrobatches">;
   /** Data that is stored somewhere already. */
   readonly stored?: { readonly manifest: Manifest; fetchBlob(hash: Sha256): Promise<Uint8Array> };
+  /** Hears what each VNode measures where weights are evaluated. */
+  readonly onEvaluated?: (vnode: VNodeId, step: number, loss: number) => void;
 }
 
 /** `recorded`: then roots are those that follow from these records alone. */
 export async function trainInOnePlace(
   scenario: Scenario,
   executor: Executor,
-  { rounds, executorOf = () => undefined, stored, settings }: Partial<Recorded> = {},
+  {
+    rounds,
+    executorOf = () => undefined,
+    stored,
+    settings,
+    validation = onAll,
+    onEvaluated = () => {},
+  }: Partial<Recorded> = {},
 ): Promise<Golden> {
   const network = compileText(scenario.definition);
   const plan = expandLanes(network, scenario);
   const run: OnePlace = {
-    ...{ scenario, network, plan, stored, settings, hashes: new Map(), states: new Map() },
+    ...{ scenario, network, plan, stored, settings, validation, onEvaluated, hashes: new Map(), states: new Map() },
     ...{ losses: new Means(lanesOf(scenario)), validationLosses: new Means(lanesOf(scenario)) },
   };
   const told = new Map((rounds ?? []).map((one) => [one.round, one]));
@@ -78,12 +89,17 @@ export async function trainInOnePlace(
   return { roots, losses: run.losses.all(), validationLosses: run.validationLosses.all() };
 }
 
+/** The simulator's sessions. */
+const onAll = { split: "all", validationSplit: "all", validationMicrobatches };
+
 interface OnePlace {
   readonly scenario: Scenario;
   readonly network: Plan;
   readonly plan: Plan;
   readonly stored: Recorded["stored"];
   readonly settings: Recorded["settings"];
+  readonly validation: NonNullable<Recorded["validation"]>;
+  readonly onEvaluated: NonNullable<Recorded["onEvaluated"]>;
   readonly hashes: Map<string, string>;
   /** Where each VNode is, between two rounds. */
   readonly states: Map<VNodeId, StateImage>;
@@ -112,10 +128,10 @@ async function trainStretch(
   rounds: readonly ToldRound[] | undefined,
   executorFor: (vnode: VNodeId) => Executor,
 ): Promise<void> {
-  const { scenario, plan, hashes, losses, validationLosses } = run;
+  const { scenario, plan, hashes, losses, validationLosses, validation } = run;
   const computes = await computesOf(run, ids, line, executorFor);
   const { steps, validateEvery } = scenario;
-  const share = laneShare({ ...scenario, validationMicrobatches });
+  const share = laneShare({ ...scenario, ...validation });
   const elastic = rounds && ({ elastic: "on" } as const);
   const schedule = { steps, validateEvery, ...share, ...elastic, checkpointEvery: steps };
   const told = rounds && { rounds };
@@ -129,7 +145,11 @@ async function trainStretch(
       hashes.set(`${vnode} ${step}`, hash);
       losses.add(vnode, step, measures["loss"]);
     },
-    evaluated: (vnode, { step, measures }) => validationLosses.add(vnode, step, measures["loss"]),
+    evaluated: (vnode, { step, measures }) => {
+      const { loss } = measures;
+      if (loss !== undefined) run.onEvaluated(vnode, step, loss);
+      validationLosses.add(vnode, step, loss);
+    },
     persist: async (vnode, step) => {
       run.states.set(vnode, copiedImage((computes.get(vnode) as VNodeCompute).state.snapshot(step)));
     },
@@ -165,13 +185,14 @@ class Means {
 }
 
 async function computesOf(
-  { scenario, network, plan, stored, settings, states }: OnePlace,
+  { scenario, network, plan, stored, settings, validation, states }: OnePlace,
   ids: readonly VNodeId[],
   line: number,
   executorFor: (vnode: VNodeId) => Executor,
 ): Promise<Map<VNodeId, VNodeCompute>> {
   const { data, steps, batch, microbatches, sync, validateEvery, clipNorm } = scenario;
   const { seed, learningRate } = settings ?? { seed: sessionSeed, learningRate: sessionRate };
+  const { split, validationSplit } = validation;
   const blobs = openMemoryBlobs();
   const context = plan.inputs?.shape[0];
   const batches = openBatches({
@@ -179,8 +200,8 @@ async function computesOf(
     fetchBlob: (hash) => stored?.fetchBlob(hash) ?? blobs.datasets.get(hash),
     cacheBytesMax: 1 << 20,
     seed,
-    split: "all",
-    validationSplit: validateEvery > 0 ? "all" : "",
+    split,
+    validationSplit: validateEvery > 0 ? validationSplit : "",
     batch,
     microbatches,
     ...(context !== undefined && { context }),
@@ -203,7 +224,7 @@ async function computesOf(
         steps,
         batch,
         microbatches,
-        validationMicrobatches,
+        validationMicrobatches: validation.validationMicrobatches,
         clipNorm,
         learningRate,
         ...(sync && { sync }),

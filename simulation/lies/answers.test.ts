@@ -65,8 +65,30 @@ describe("a machine that lies where a model answers", () => {
     });
 });
 
+describe("a machine that sends wrong rows and at once the right ones", () => {
+  it("is at odds with whoever it sends them to, and nobody else is blamed for what follows", async () => {
+    const { found, standings } = await world("resendsRows", ["p1"]);
+    assert.deepEqual(found, []);
+    const blamed = standings.flatMap(({ pnode, faults }) =>
+      faults.map((fault) => ({ pnode: pnode as string, ...fault })),
+    );
+    assert.ok(blamed.some(({ pnode, kind }) => pnode === "p1" && kind === "seam"));
+    for (const { pnode, kind, with: other } of blamed) {
+      assert.equal(kind, "seam", pnode);
+      assert.ok(pnode === "p1" || other === "p1", `${pnode} is at odds with ${other}`);
+    }
+    for (const { pnode, barred } of standings) assert.ok(barred === undefined || (pnode as string) === "p1", pnode);
+  });
+});
+
 describe("worlds in which a machine lies where a model answers, with and without other faults", () => {
-  for (let seed = 1; seed <= 12; seed++)
+  /** A guess that was right is said otherwise beside rows that are no guesses. */
+  const guessed = 7224;
+  /** A liar is alone with an orchestrator for a moment, all others being lost. */
+  const alone = [7025, 7184];
+  /** Clocks of two orchestrators are a quarter of an hour apart, and who is asked by one to repeat an answer reads the model at the other. */
+  const apart = 7067;
+  for (const seed of [...Array.from({ length: 12 }, (_, index) => index + 1), guessed, ...alone, apart])
     it(`seed ${seed} holds`, async () => {
       const { violations } = await runSeed(seed, { answers: true });
       assert.deepEqual(

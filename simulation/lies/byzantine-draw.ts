@@ -15,6 +15,8 @@ const sybilsShare = 0.15;
 /** Of the worlds, how many cap how far states may move, and in how many somebody tries. */
 const cappedShare = 0.3;
 const leapsShare = 0.1;
+/** In how many all who are not as they should be repeat nothing for anybody, and say that nobody could. */
+const disclaimsShare = 0.1;
 /** Of the worlds whose VNodes share weights. */
 const togetherShare = 0.7;
 
@@ -34,10 +36,12 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
   const fleet = fleetOf(chance.whole(9, 12), chance.whole(1, 2));
   const drawn = chance.pick(["sampled", "checked", "proven", "proven"] as const);
   const assurance = lies === undefined ? drawn : (lies.assurance ?? "checked");
-  const checkpointEvery = chance.pick([1, 2, 3]);
+  const every = chance.pick([1, 2, 3]);
   const usual = chance.pick(scenarios);
   const more = new SeededChance(seed, "more lies");
   const scenario = hasLanes ? more.pick([...laned, ...rounds]) : apartOrTogether(usual, seed);
+  // Where nobody says how often, rounds are stored at their ends alone.
+  const checkpointEvery = scenario.sync && every === 3 ? 0 : every;
   const odd = new Map<string, Behaviour>();
   // The last ones may be trusted; those are honest.
   const trusted = assurance === "proven" ? fleet.pnodes.slice(-4) : chance.happens(0.5) ? fleet.pnodes.slice(-1) : [];
@@ -47,11 +51,16 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
   const army = new SeededChance(seed, "sybils");
   if (certain === undefined && army.happens(sybilsShare)) {
     odd.clear();
-    for (const name of others.slice(0, army.whole(2, 5))) odd.set(name, "sybil");
+    const spared = assurance === "checked" ? honestFor(scenario, 1) : 0;
+    for (const name of others.slice(0, Math.min(army.whole(2, 5), fleet.pnodes.length - spared)))
+      odd.set(name, "sybil");
   }
   // Some machines leap, where moves are capped and where they are not.
   const leaping = new SeededChance(seed, "leaps");
   if (certain === undefined && leaping.happens(leapsShare)) odd.set([...odd.keys()][0] as string, "leaps");
+  const disclaiming = new SeededChance(seed, "disclaims");
+  if (certain === undefined && disclaiming.happens(disclaimsShare))
+    for (const name of odd.keys()) odd.set(name, "disclaims");
   if (certain !== undefined) for (const name of others.slice(0, 2)) odd.set(name, certain);
   const plan = chance.happens(faultyShare) && certain === undefined ? drawPlan(seed, fleet) : noFaults(1);
   const cuts = plan.timed.filter(({ fault }) => fault.kind === "cut").length;
@@ -61,7 +70,7 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
   const replicas = both && assurance !== "checked" && certain === undefined ? 2 : 1;
   const calm = calmRun(scenario, fleet, {
     ...{ checkpointEvery, replicas, assurance },
-    ...(two && assurance === "checked" && honest >= honestForTwo(scenario) ? { strangers: 2 } : {}),
+    ...(two && assurance === "checked" && honest >= honestFor(scenario, 2) ? { strangers: 2 } : {}),
     ...(isCapped && certain === undefined && hasBound(scenario) ? { cap: "on" as const } : {}),
   });
   return {
@@ -88,14 +97,14 @@ function hasBound(scenario: Scenario): boolean {
 
 /**
  * The owner of a VNode and those of its neighbours cannot check it, nor those who are found out on the way: with fewer honest machines than this
- * two strangers may not be left, and a session that asks for them waits, as it should, and has no end to be compared.
+ * so many strangers may not be left, and a session that asks for them waits, as it should, and has no end to be compared.
  */
-function honestForTwo(scenario: Scenario): number {
+function honestFor(scenario: Scenario, strangers: number): number {
   const { vnodes, edges } = planOf(scenario);
   const near = vnodes.map(({ id }) =>
     edges.filter(({ from, to }) => from === id || to === id).flatMap((edge) => [edge.from, edge.to]),
   );
-  return Math.max(...near.map((one) => new Set(one).size)) + 2;
+  return Math.max(...near.map((one) => new Set(one).size)) + strangers;
 }
 
 /**

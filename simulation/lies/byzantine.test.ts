@@ -6,6 +6,7 @@ import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import { expectationsOf } from "../baselines.ts";
 import { calmRun, fleetOf } from "../draw.ts";
 import { NetworkRun } from "../network-run.ts";
+import { runSeed } from "../run.ts";
 import { scenarios } from "../scenarios.ts";
 import { type Behaviour, behaviours } from "./byzantine.ts";
 
@@ -17,9 +18,10 @@ async function world(
   host: string,
   assurance: "sampled" | "checked" = "sampled",
   more: Partial<Pick<SessionPolicy, "cap" | "replicas">> = {},
+  alike: readonly string[] = [],
 ) {
   const calm = calmRun(chain, fleetOf(8, 1), { checkpointEvery: 2, replicas: 1, assurance, ...more });
-  const odd = new Map(behaviour ? [[host, behaviour]] : []);
+  const odd = new Map(behaviour ? [host, ...alike].map((name) => [name, behaviour]) : []);
   const settings = { ...calm, vnodesPerPNode: 2, behaviours: odd };
   const run = new NetworkRun(1, settings, await expectationsOf(settings), {});
   const { violations } = await run.finish();
@@ -30,6 +32,8 @@ async function world(
   const [session] = run.records.under<SessionRecord>("session/");
   const standings = run.records.under<StandingRecord>("standing/");
   const found = standings.find(({ pnode }) => (pnode as string) === host)?.faults ?? [];
+  const blamed = standings.filter(({ pnode, faults }) => faults.length > 0 && !odd.has(pnode));
+  assert.deepEqual(blamed, [], "nobody who is honest");
   return { session, faults: found.map(({ kind }) => kind), stories: found.map(({ story }) => story) };
 }
 
@@ -77,8 +81,35 @@ describe("a session that is checked", () => {
     assert.deepEqual((await world(undefined, "", "sampled", { replicas: 3 })).faults, []);
   });
 
+  it("names an owner that sends others something else than it states, and not who computed from that", async () => {
+    const { session, faults } = await world("equivocates", "p1", "sampled", { replicas: 2 });
+    assert.equal(session?.final, session?.identity.steps);
+    assert.deepEqual(faults, ["equivocation"]);
+  });
+
+  it("sends nobody away because three strangers say that nobody can repeat its work: they answer for it", async () => {
+    const { session, faults } = await world("disclaims", "p5", "checked", {}, ["p6", "p7"]);
+    assert.equal(session?.final, session?.identity.steps);
+    assert.equal(faults[0], "hardware");
+  });
+
   it("calls a machine a liar that insists on weights far from everybody else's", async () => {
     const { faults } = await world("zeros", "p1", "checked");
     assert.equal(faults[0], "lie");
   });
+});
+
+describe("worlds in which one owner brings many machines", () => {
+  for (const [seed, what] of [
+    [210185, "a stranger has room and more newcomers are needed than usually get something: they get one unit"],
+    [210204, "nobody has room for checks beside its own work: they get one unit"],
+    [221052, "strangers have no room beside checks, and few are left to check once the others are found out"],
+  ] as const)
+    it(`seed ${seed} holds, where ${what}`, async () => {
+      const { violations } = await runSeed(seed, { byzantine: true });
+      assert.deepEqual(
+        violations.map(({ kind, message }) => `${kind}: ${message}`),
+        [],
+      );
+    });
 });

@@ -56,6 +56,8 @@ export type Behaviour =
   | "slanders"
   /** Makes results of audits up. */
   | "idles"
+  /** Says of every audit that nobody can repeat what was listed. */
+  | "disclaims"
   /** Several machines of one owner that say they are fast, and compute the same wrong numbers. */
   | "sybil"
   /** Lies, and says of a friend's work that it is right: friends tell each other what they stated. */
@@ -72,6 +74,8 @@ export type Behaviour =
   | "twoFaced"
   /** The same, and honest until it has been tried. */
   | "dozes"
+  /** Serves: sends wrong rows, and at once the right ones in a pass of its own making. */
+  | "resendsRows"
   /** Serves: rounds like another class than it says. */
   | "roundsAnswers"
   /** Repeats answers of others wrongly. */
@@ -100,6 +104,7 @@ export const answering: readonly Behaviour[] = [
   "otherModel",
   "twoFaced",
   "dozes",
+  "resendsRows",
   "roundsAnswers",
   "misjudges",
 ];
@@ -281,10 +286,21 @@ export function networkOf(
       const made = behaviour === "slanders" ? sha256("slander", after) : sha256(host.world.chance.bytes(8));
       return resign({ ...statement, after: made, outputs: made }, signing);
     });
+  if (behaviour === "disclaims")
+    return wrapped(inner, {
+      call: (address, called, request, options) => {
+        if ((called as UnaryMethod) !== TrustService.method.recordAudit)
+          return inner.call(address, called, request, options);
+        const { statement: _, ...rest } = request as { statement?: WireStatement };
+        const told = { ...rest, failure: "a message does not make sense", impossible: true };
+        return inner.call(address, called, told as unknown as typeof request, options);
+      },
+    });
   if (behaviour === "equivocates")
     return saying(inner, ExchangeService.method.exchange, "delivery", (delivery: Delivery) =>
       otherwise(delivery, signing),
     );
+  if (behaviour === "resendsRows") return saying(inner, ExchangeService.method.exchange, "delivery", resent);
   if (behaviour === "feigns")
     return saying(inner, PNodeService.method.attach, "heartbeat", (heartbeat: Heartbeat) => ({
       ...heartbeat,
@@ -293,8 +309,13 @@ export function networkOf(
   return inner;
 }
 
-/** Says something else in one kind of events of one kind of streams. */
-function saying<Value>(inner: Network, method: BidiMethod, kind: string, change: (value: Value) => Value): Network {
+/** Says something else in one kind of events of one kind of streams, or several things instead of one. */
+function saying<Value>(
+  inner: Network,
+  method: BidiMethod,
+  kind: string,
+  change: (value: Value) => Value | readonly Value[],
+): Network {
   return wrapped(inner, {
     open: (address, opened, options) => {
       const channel = inner.open(address, opened, options);
@@ -303,10 +324,10 @@ function saying<Value>(inner: Network, method: BidiMethod, kind: string, change:
       return Object.assign(Object.create(channel), {
         incoming: channel.incoming,
         close: () => channel.close(),
-        send: (message: { event?: { case?: string; value?: Value } }) => {
+        send: async (message: { event?: { case?: string; value?: Value } }) => {
           const { event } = message;
           if (event?.case !== kind || event.value === undefined) return send(message as never);
-          return send({ event: { case: kind, value: change(event.value) } } as never);
+          for (const value of [change(event.value)].flat()) await send({ event: { case: kind, value } } as never);
         },
       }) as typeof channel;
     },
@@ -350,6 +371,23 @@ function otherwise(delivery: Delivery, signing: ReturnType<typeof signAs>): Deli
   const key = `${name.step}/${name.microbatch}/${way}/${name.edge}`;
   const signature = signing.sign(deliveryContent({ session: name.session, vnode, life, key, hash }));
   return { ...delivery, data: bytes, hash, signature: new Uint8Array(signature) };
+}
+
+/** Far from the ids that an honest sender uses. */
+const ownIds = 1n << 40n;
+
+/** Rows of a served model with the opposite sign, and then as they should be, as if the conductor had asked for them once more. */
+function resent(delivery: Delivery): Delivery | readonly Delivery[] {
+  const { pass: label, data, dtype, shape, id } = delivery;
+  if (label?.pass === undefined || !(data?.byteLength > 0) || fromDataType(dtype) !== "float32") return delivery;
+  const bytes = data.slice();
+  for (let sign = 3; sign < bytes.byteLength; sign += 4) bytes[sign] = (bytes[sign] as number) ^ 128;
+  const hash = hashOfContent({ dtype: "float32", shape: [...shape], bytes });
+  const again = { ...label, pass: { ...label.pass, id: label.pass.id + ownIds } };
+  return [
+    { ...delivery, data: bytes, hash },
+    { ...delivery, id: id + ownIds, pass: again },
+  ];
 }
 
 function wrapped(

@@ -12,12 +12,20 @@ import type {
 } from "../../src/orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecords } from "../../src/orchestrator/records/workloads.ts";
-import { type AuditFacts, advanced, isClosed, isUnderWay } from "../../src/orchestrator/trust/disputes.ts";
+import { type AuditFacts, isUnderWay } from "../../src/orchestrator/trust/asking.ts";
+import { advanced, isClosed } from "../../src/orchestrator/trust/disputes.ts";
 import { finalOf } from "../../src/orchestrator/trust/finality.ts";
-import { drawnIn } from "../../src/orchestrator/trust/intervals.ts";
+import { alarmAt, drawnIn } from "../../src/orchestrator/trust/intervals.ts";
 import { byLot, drawContent, isDrawn, isDrawnAgain } from "../../src/orchestrator/trust/lottery.ts";
-import { lineBefore } from "../../src/orchestrator/trust/repair.ts";
-import { auditRate, levelOf, standingAtFirst, withFault, withRight } from "../../src/orchestrator/trust/standing.ts";
+import { alarmed, lineBefore } from "../../src/orchestrator/trust/repair.ts";
+import {
+  auditRate,
+  isOut,
+  levelOf,
+  standingAtFirst,
+  withFault,
+  withRight,
+} from "../../src/orchestrator/trust/standing.ts";
 import { mustBeUndone } from "../../src/orchestrator/trust/verdicts.ts";
 import { resultOf, type Statement } from "../../src/trust/statement.ts";
 import { SeededChance } from "../world/chance.ts";
@@ -133,7 +141,7 @@ class LongRun {
       // The session may have gone back before it.
       if (interval !== undefined) this.#tend(interval);
     }
-    const step = finalOf(this.#record, this.#intervals);
+    const step = finalOf(this.#record, this.#intervals, () => true);
     for (const interval of step.settled) this.#close(interval);
     this.#record = { ...this.#record, final: step.final, certificate: step.certificate };
     this.#intervals = this.#intervals.filter(({ to }) => to > step.final);
@@ -158,7 +166,7 @@ class LongRun {
   }
 
   #compute(): void {
-    const { turn = 0, line: from, alarm } = this.#record;
+    const { turn = 0, line: from } = this.#record;
     const [to, total] = [from + 1, this.#settings.intervals];
     const lied = new Set(vnodes.filter((vnode) => this.#isLie(this.#owners.get(vnode) as PNodeId)));
     this.#liedAt.set(to, lied);
@@ -168,7 +176,7 @@ class LongRun {
     const audits: Record<string, AuditRecord> = {};
     for (const [vnode, pnode] of this.#owners) {
       const standing = this.#standings.get(pnode) as StandingRecord;
-      const rate = auditRate(standing, alarm === undefined ? undefined : Math.max(0, to - alarm));
+      const rate = auditRate(standing, alarmAt(this.#record, to));
       if (!isDrawn(draw, vnode, rate, "sampled", total - to, total)) continue;
       const stated = [{ pnode, turn, statement: statementOf(lied.has(vnode) ? "lie" : "right") }];
       audits[vnode] = { stated, tasks: [], ready: true, accused: [] };
@@ -230,7 +238,9 @@ class LongRun {
       ...{ missing: undefined, isSpoiled: false },
       candidates: (except, trustedOnly) => this.#candidates(draw, vnode, owners, except, trustedOnly),
       isHere: () => true,
+      isUnreadable: () => false,
       isOfClass: () => true,
+      isOut: (pnode) => isOut(this.#standings.get(pnode) as StandingRecord, numericsClass),
     };
   }
 
@@ -284,7 +294,9 @@ class LongRun {
     const back = lineBefore(this.#record, records, this.#intervals, interval.from, suspects);
     this.#intervals = this.#intervals.filter(({ to }) => to <= back);
     const drawn = drawnIn(this.#intervals);
-    this.#record = { ...this.#record, line: back, lineBefore: back, turn: turn + 1, alarm: back, drawn };
+    const convicts = Array.from(suspects, (pnode) => ({ pnode, bond: false }));
+    const alarm = alarmed(this.#record, { line: back, convicts });
+    this.#record = { ...this.#record, line: back, lineBefore: back, turn: turn + 1, ...alarm, drawn };
     for (const [vnode, pnode] of this.#owners) if (suspects.has(pnode)) this.#place(vnode);
   }
 

@@ -73,7 +73,7 @@ export interface Mutant {
   readonly tamper?: (records: Records) => Tamper;
   /** Whom orchestrators and PNodes take their callers for. */
   readonly mistake?: (records: Records) => Mistake;
-  readonly store?: (view: StateStore, records: Records) => StateStore;
+  readonly store?: (view: StateStore, records: Records, blobs: BlobStore) => StateStore;
   readonly blobs?: (view: BlobStore) => BlobStore;
 }
 

@@ -46,7 +46,7 @@ function spaceWith(space: BlobSpace, changes: Partial<BlobSpace>): BlobSpace {
   return {
     put: (hash, content, bytes) => space.put(hash, content, bytes),
     get: (hash, range) => space.get(hash, range),
-    stream: (hash) => space.stream(hash),
+    stream: (hash, range) => space.stream(hash, range),
     size: (hash) => space.size(hash),
     delete: (hash) => space.delete(hash),
     list: () => space.list(),

@@ -1,11 +1,13 @@
 // Messages that are changed on their way: what PNodes and orchestrators tell each other is not what they said.
 
 import { hashOfContent } from "../../src/core/hash.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { DataType } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Records } from "../checks/records.ts";
 import type { Tamper } from "../world/network.ts";
-import { type Loose, onCall } from "./mutant.ts";
+import { type Loose, onCall, onEvent } from "./mutant.ts";
 
 interface Delivery {
   readonly data: Uint8Array;
@@ -58,6 +60,20 @@ export function ownDefinitions(): Tamper {
     );
     return { ...answer, definition };
   });
+}
+
+/** Owners of VNodes that learn begin where the newest of these steps is, with what is stored there, and not at the line. */
+export function startingAt(records: Records, stepsOf: (record: VNodeRecord) => readonly number[]): Tamper {
+  const moved = (assignment: Loose): Loose => {
+    const work = assignment["work"] as { case?: string; value?: Loose };
+    const record = records.vnode(String(assignment["session"]), String(assignment["vnode"]));
+    if (work.case !== "learning" || record === undefined) return assignment;
+    const newest = Math.max(Number(work.value?.["line"]), ...stepsOf(record));
+    const state = record.durable[String(newest)]?.hash;
+    if (state === undefined) return assignment;
+    return { ...assignment, work: { ...work, value: { ...work.value, line: BigInt(newest), state } } };
+  };
+  return onEvent("assignments", (told) => ({ ...told, assignments: (told["assignments"] as Loose[]).map(moved) }));
 }
 
 /** What a PNode registers, changed. */

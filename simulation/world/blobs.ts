@@ -89,8 +89,8 @@ class SpaceView implements BlobSpace {
     return this.#inner.get(hash, range);
   }
 
-  async *stream(hash: Sha256): AsyncIterable<Uint8Array> {
-    yield await this.get(hash);
+  async *stream(hash: Sha256, range?: BlobRange): AsyncIterable<Uint8Array> {
+    yield await this.get(hash, range);
   }
 
   async size(hash: Sha256): Promise<number | undefined> {

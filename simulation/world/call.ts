@@ -44,8 +44,7 @@ export function exchange<Reply>(
       );
     const onAbort = () => refuse("cancelled", "the call was cancelled");
     if (options.signal?.aborted) return onAbort();
-    options.signal?.addEventListener("abort", onAbort, { once: true });
-    cleanUps.push(() => options.signal?.removeEventListener("abort", onAbort));
+    if (options.signal) cleanUps.push(fabric.onAbort(options.signal, onAbort));
     if (listener === undefined) {
       caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there", refusal()));
       return;

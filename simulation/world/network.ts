@@ -26,7 +26,7 @@ import type {
   ServerStreamMethod,
   UnaryMethod,
 } from "../../src/protocol/network.ts";
-import { messageBytesMax } from "../../src/protocol/network.ts";
+import { messageBytesMax, uncounted } from "../../src/protocol/network.ts";
 import { withKey, withoutKey } from "../../src/protocol/routes/address.ts";
 import { isRelayed } from "../../src/protocol/routes/routes.ts";
 import { acrossTheWire, type CallingEnd, exchange, isExpected, refusal } from "./call.ts";
@@ -64,6 +64,7 @@ export class Fabric {
   readonly listeners = new Map<string, Listener>();
   readonly streams = new Set<SimulatedStream>();
   readonly calls = new Set<OpenCall>();
+  readonly #heard = new Set<() => void>();
   /** Behind routers that let nothing in: nobody else can connect to these hosts. */
   readonly hidden = new Set<string>();
   /** Sees every call that a handler answered, for the checkers. */
@@ -79,6 +80,25 @@ export class Fabric {
     this.wire = wire;
     this.windowBytes = options.windowBytes ?? 256 << 10;
     wire.world.onCrash((host, silent) => this.#crashed(host, silent));
+  }
+
+  /**
+   * Answers with what stops listening. A signal made of others is kept by Node for as long as anybody listens to it, and
+   * with it the world: so whatever is still listened to when the world ends is left then.
+   */
+  onAbort(signal: AbortSignal, heard: () => void): () => void {
+    const leave = () => {
+      signal.removeEventListener("abort", heard);
+      this.#heard.delete(leave);
+    };
+    signal.addEventListener("abort", heard, { once: true });
+    this.#heard.add(leave);
+    return leave;
+  }
+
+  /** Nobody calls any more: the world has ended. */
+  close(): void {
+    for (const leave of this.#heard) leave();
   }
 
   /** A message as it is sent. */
@@ -227,7 +247,8 @@ export class SimulatedNetwork implements Network {
     const arrived = () => new Request(request.url, { method, headers, body: body?.byteLength ? body.slice() : null });
     const place = key === undefined ? host : withKey(host, key);
     return exchange(this.#end, place, `${method} ${pathname}`, options, async (listener) => {
-      const response = (await listener.http?.(arrived(), this.#host.name)) ?? new Response(null, { status: 404 });
+      const found = await listener.http?.(arrived(), this.#host.name, uncounted);
+      const response = found ?? new Response(null, { status: 404 });
       return {
         ok: response.ok,
         body: new Uint8Array(await response.arrayBuffer()),
@@ -325,9 +346,10 @@ export class SimulatedNetwork implements Network {
     const found = listeners.get(withoutKey(address));
     const listener = found && isExpected(found, address) ? found : undefined;
     const leave = () => stream.close(stream.client);
+    let deafen = () => {};
     const ended = (stream: SimulatedStream) => {
       streams.delete(stream);
-      options.signal?.removeEventListener("abort", leave);
+      deafen();
     };
     const what = `${method.name} at ${address}`;
     const stream = new SimulatedStream(wire, this.#host, listener?.host ?? this.#host, {
@@ -345,7 +367,7 @@ export class SimulatedNetwork implements Network {
     }
     if (options.timeoutMs !== undefined)
       this.#host.after(options.timeoutMs, () => stream.breakOff("its time was up", { withinMs: 0 }));
-    options.signal?.addEventListener("abort", leave);
+    if (options.signal) deafen = this.#fabric.onAbort(options.signal, leave);
     const gone = new AbortController();
     stream.server.onGone = () => gone.abort();
     const caller = this.#fabric.mistake(this.#caller, method, undefined);

@@ -10,10 +10,12 @@ import { parseCommandLine } from "./command.ts";
 import { commands, findCommand } from "./commands.ts";
 import { openSettings } from "./flags/settings.ts";
 import { showCommand, showGroup, showOverview } from "./help.ts";
+import { adoptTerminal } from "./machine/apart/far-terminal.ts";
 import { dataFolder } from "./machine/directories.ts";
 import { openOutput } from "./shown/output.ts";
 import { unknownCommand } from "./unknown-command.ts";
 
+adoptTerminal(process.env);
 /** As its user has it: what is set below for threads and children is no setting of theirs. */
 const environment = { ...process.env };
 // Must be set before any worker loads the runtime, which otherwise calls home.

@@ -16,9 +16,18 @@ export const statePartBytes = 16 * 2 ** 20;
 /** One VNode's weights and moments; more than 4,096 parts would not fit any machine we know of. */
 export const stateBytesMax = 4096 * statePartBytes;
 
-/** By name space, of one blob. Those of states are parts and manifests; the others are read whole into memory. */
+/** Of the text that lists a state's parts: whoever loads the state reads it whole. */
+export const stateManifestBytesMax = 16 * 2 ** 20;
+
+/**
+ * A message that an audit needs, or the list of an interval's messages, is one blob, which is held whole by whoever stores or reads it. At 143 KB/s one takes
+ * eight minutes: that is how long its sender may take to store it (orchestrator/trust/silence.ts), and an address for it lasts longer.
+ */
+export const auditBlobBytesMax = 64 * 2 ** 20;
+
+/** By name space, of one blob. Those of states are parts, manifests and what audits need; the others are read whole into memory. */
 export const blobBytesMax: Readonly<Record<BlobSpaceName, number>> = {
-  states: statePartBytes,
+  states: Math.max(statePartBytes, stateManifestBytesMax, auditBlobBytesMax),
   datasets: 2 ** 31,
   vocabularies: 2 ** 28,
   definitions: 2 ** 26,

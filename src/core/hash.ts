@@ -46,7 +46,12 @@ export function wholeContent(content: Travelling): Uint8Array<ArrayBuffer> {
   return whole;
 }
 
-function headOf({ dtype, shape }: Travelling): string {
+/** How long `wholeContent` is, of a content that need not be in memory. */
+export function wholeLength(content: Omit<Travelling, "bytes">, bytes: number): number {
+  return new TextEncoder().encode(headOf(content)).byteLength + bytes;
+}
+
+function headOf({ dtype, shape }: Omit<Travelling, "bytes">): string {
   return `${dtype}[${shape}]`;
 }
 

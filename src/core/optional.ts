@@ -2,7 +2,7 @@
 // `dcnr engine add`. Who needs one that is not there is told the command that brings it.
 
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fail } from "./errors.ts";
 
@@ -23,10 +23,10 @@ export function additionsFolder(): string | undefined {
 /** The file that `specifier` stands for, if its package is there. */
 export function findOptional(specifier: string, addition: Addition): string | undefined {
   const added = additionsFolder();
-  const places = [import.meta.url, ...(added ? [join(added, addition, "package.json")] : [])];
-  for (const place of places) {
+  const beside = createRequire(import.meta.url);
+  for (const place of [beside, ...(added ? [createRequire(resolve(added, addition, "package.json"))] : [])]) {
     try {
-      return createRequire(place).resolve(specifier);
+      return place.resolve(specifier);
     } catch {
       // Not there: the next place.
     }

@@ -17,10 +17,10 @@ import {
   toldTenures,
   withLine,
 } from "./crew.ts";
-import { disputed, type HeldState, type Holdings, heldLine, withHolder } from "./holdings.ts";
+import { disputed, type HeldState, type Holdings, heldLine, heldState, heldTimes, withHolder } from "./holdings.ts";
 import { afterStandstill, withSightings } from "./sightings.ts";
 import { successorsOf } from "./successors.ts";
-import { isHigher, type Tenure, takenOver, withTenures } from "./tenures.ts";
+import { hashOfTenures, isHigher, type Tenure, takenOver, withTenures } from "./tenures.ts";
 
 const [a, b] = ["a", "b"] as VNodeId[] as [VNodeId, VNodeId];
 const state = (text: string) => sha256(text);
@@ -52,7 +52,7 @@ const timings = { aloneMs: 6_000, silentMs: 1_600, staggerMs: 150 };
 const news: CrewNews = { line: 0, turn: 0, holders: [], tenures: [], sightings: [], orchestratorAgeMs: -1 };
 
 function lookAt(crew: CrewState, nowMs: number, rules: CrewRules = crewRules, wallMs = 0) {
-  return look(crew, { nowMs, wallMs, timings, rules, isTaken: () => false });
+  return look(crew, { nowMs, wallMs, timings, rules, isTaken: () => false, hasRoom: () => true });
 }
 
 /** p3 hears that everybody but `silent` is there. */
@@ -127,6 +127,27 @@ test("a line counts on nobody of whom nothing was heard: it would be lost with t
   assert.equal(lookAt(without, 9_000).state.line, 0, "one of the two is gone");
   // Broken, it is noticed here.
   assert.equal(lookAt(without, 9_000, { ...crewRules, counts: () => true }).state.line, 4);
+});
+
+test("of each VNode those are counted who hold most of one content at a step", () => {
+  const held = (vnode: VNodeId, text: string, step = 4): HeldState => ({ vnode, step, state: state(text), trail: "" });
+  let holdings: Holdings = new Map();
+  const lists = { p1: [held(a, "x"), held(b, "z")], p2: [held(a, "y"), held(b, "z", 8)], p3: [held(a, "y")] };
+  for (const [pnode, states] of Object.entries(lists)) holdings = withHolder(holdings, pnode, { sequence: 1, states });
+  for (const counts of [() => true, (holder: string) => holder !== "p3"])
+    for (const step of [4, 8]) {
+      const times = heldTimes(holdings, step, counts);
+      for (const vnode of [a, b])
+        assert.equal(times.get(vnode) ?? 0, heldState(holdings, vnode, step, counts)?.holders.length ?? 0);
+    }
+});
+
+test("who knows the same of who hosts what has the same hash of it, in whatever order it was heard", () => {
+  const tenures = [granted(a, "p1"), takenOver(granted(b, "p2"), owner("p3"))];
+  const known = withTenures(new Map(), tenures);
+  assert.equal(hashOfTenures(withTenures(new Map(), [...tenures].reverse())), hashOfTenures(known));
+  assert.equal(withTenures(known, [granted(b, "p2")]), known, "an older word changes nothing");
+  assert.notEqual(hashOfTenures(withTenures(known, [granted(a, "p1", 2)])), hashOfTenures(known));
 });
 
 test("a holder that lost its disk is not counted on, whoever still tells its old list", () => {
@@ -213,13 +234,28 @@ test("who rounds otherwise keeps states and takes nothing over; nor does anybody
 
 test("whoever owns a VNode by its charter hosts it, though no orchestrator could tell it so", () => {
   const crew = hearing(openCrew(charter, owner("p2"), 0), 9_900, "");
-  const options = { nowMs: 10_000, wallMs: 0, timings, rules: crewRules };
+  const options = { nowMs: 10_000, wallMs: 0, timings, rules: crewRules, hasRoom: () => true };
   assert.deepEqual(look(crew, { ...options, isTaken: () => false }).takeovers, [granted(b, "p2")]);
   assert.deepEqual(look(crew, { ...options, isTaken: (vnode) => vnode === b }).takeovers, []);
 });
 
+test("whoever has room for one of two takes over one: what it claimed beyond that would be begun by nobody", () => {
+  const alone = openCrew(charter, owner("p3", "9"), 0);
+  const options = { wallMs: 0, timings, rules: crewRules, isTaken: () => false };
+  const taken = (most: number) => {
+    const hasRoom = (vnodes: readonly VNodeId[]) => vnodes.length <= most;
+    const noticed = look(alone, { ...options, nowMs: 99_000, hasRoom }).state;
+    return look(noticed, { ...options, nowMs: 100_000, hasRoom });
+  };
+  assert.equal(taken(2).takeovers.length, 2);
+  const { state, takeovers } = taken(1);
+  assert.equal(takeovers.length, 1);
+  const claimed = [...state.tenures.values()].filter(({ owners }) => owners.some(({ pnode }) => pnode === "p3"));
+  assert.deepEqual(claimed, takeovers, "nothing is claimed that is not taken over");
+});
+
 test("what is over is taken over by nobody: its last states are held", () => {
-  const options = { nowMs: 10_000, wallMs: 0, timings, rules: crewRules, isTaken: () => false };
+  const options = { nowMs: 10_000, wallMs: 0, timings, rules: crewRules, isTaken: () => false, hasRoom: () => true };
   const crew = withLine(hearing(openCrew(charter, owner("p3"), 0), 9_900, "p1"), 8, 0);
   const first = look(crew, { ...options, lastStep: 9 }).state;
   const later = { ...options, nowMs: 11_000 };

@@ -9,6 +9,7 @@ import {
   type Holdings,
   heldLine,
   heldState,
+  heldTimes,
   isPossible,
   toldSequenceMax,
   withHolder,
@@ -61,8 +62,14 @@ const countMax = 100_000;
 export interface CrewRules {
   /** Whose copies of a state are counted on. */
   counts(state: CrewState, holder: string, nowMs: number, timings: CrewTimings): boolean;
-  /** Who keeps a VNode's states beside whoever made them. */
-  keepers(state: CrewState, vnode: VNodeId, nowMs: number, timings: CrewTimings): readonly string[];
+  /** Who keeps a VNode's states beside whoever made them, of those who can. */
+  keepers(
+    state: CrewState,
+    vnode: VNodeId,
+    nowMs: number,
+    timings: CrewTimings,
+    canKeep: (pnode: string) => boolean,
+  ): readonly string[];
   /** Whether this PNode may host what it did not own. */
   mayHost(state: CrewState, nowMs: number, timings: CrewTimings): boolean;
   /** The line after somebody else told theirs. */
@@ -75,11 +82,11 @@ export interface CrewRules {
 
 export const crewRules: CrewRules = {
   counts: isAlive,
-  keepers: (state, vnode, nowMs, timings) =>
+  keepers: (state, vnode, nowMs, timings, canKeep) =>
     successorsOf(
       state.charter.session,
       vnode,
-      living(state, nowMs, timings).filter((pnode) => pnode !== state.self.pnode),
+      living(state, nowMs, timings).filter((pnode) => pnode !== state.self.pnode && canKeep(pnode)),
     ).slice(0, state.charter.keepers),
   mayHost: ({ charter, self }) => charter.crew.get(self.pnode)?.hosts === true,
   lineAfter: Math.max,
@@ -163,7 +170,7 @@ export function heardNews(
     orchestratorAtMs: Math.max(state.orchestratorAtMs, heardMs),
   };
   if (!alone)
-    return news.turn === next.turn && isHeldAt(next, news.line, nowMs, timings)
+    return news.turn === next.turn && news.line > next.line && isHeldAt(next, news.line, nowMs, timings)
       ? withLine(next, news.line, news.turn)
       : next;
   return withLine(next, news.turn === next.turn ? rules.lineAfter(next.line, news.line) : news.line, news.turn);
@@ -213,10 +220,21 @@ export function holdersNeeded(state: CrewState, nowMs: number, timings: CrewTimi
 /** Whether a line could be drawn there by what those say who are there. */
 function isHeldAt(state: CrewState, line: number, nowMs: number, timings: CrewTimings): boolean {
   const needed = holdersNeeded(state, nowMs, timings);
-  const counts = (holder: string) => isAlive(state, holder, nowMs, timings);
-  return state.charter.vnodes.every(
-    ({ vnode }) => (heldState(state.holdings, vnode, line, counts)?.holders.length ?? 0) >= needed,
-  );
+  const times = heldTimes(state.holdings, line, (holder) => isAlive(state, holder, nowMs, timings));
+  return state.charter.vnodes.every(({ vnode }) => (times.get(vnode) ?? 0) >= needed);
+}
+
+/**
+ * A line above the orchestrators' that nobody else would draw: its states are held here and, in the view of all who are there, by too few. Behind a
+ * split a PNode is a whole crew by itself; what it came to there is no line of those who go on elsewhere.
+ */
+export function isLonely(state: CrewState, storeLine: number, nowMs: number, timings: CrewTimings): boolean {
+  return state.line > storeLine && !isHeldAt(state, state.line, nowMs, timings);
+}
+
+/** As if it had never been drawn. */
+export function withoutLine(state: CrewState, storeLine: number): CrewState {
+  return { ...state, line: storeLine, lineBefore: storeLine };
 }
 
 /** A VNode's state at the line; undefined if nobody is known to hold it. Empty where it follows from the seed. */
@@ -245,8 +263,10 @@ export interface LookOptions {
   readonly rules: CrewRules;
   /** The session's last step; undefined while nobody has said what the session is. */
   readonly lastStep?: number | undefined;
-  /** Whether this PNode hosts the VNode already, or has no room for it. */
+  /** Whether this PNode hosts the VNode already, or could not begin it. */
   readonly isTaken: (vnode: VNodeId) => boolean;
+  /** Whether all of these find room here, beside what is hosted. */
+  readonly hasRoom: (vnodes: readonly VNodeId[]) => boolean;
 }
 
 /** What follows from all that is known by now. */
@@ -267,12 +287,14 @@ export function look(before: CrewState, options: LookOptions): Looked {
 }
 
 function lookForOwnerless(before: CrewState, options: LookOptions): Looked {
-  const { nowMs, timings, isTaken } = options;
+  const { nowMs, timings, isTaken, hasRoom } = options;
   const ownerlessSinceMs = new Map<VNodeId, number>();
   const takeovers: Tenure[] = [];
   let { tenures } = before;
   for (const [vnode, tenure] of before.tenures) {
     if (isHosted(before, tenure, nowMs, timings) || isTaken(vnode)) continue;
+    // What one claims and has no room for is nobody's: the others take it for hosted.
+    if (!hasRoom([...takeovers.map((taken) => taken.vnode), vnode])) continue;
     if (isOwnedBy(tenure, before.self)) {
       // Its own by the charter, and the orchestrator went before it could say so: everybody else counts on it.
       takeovers.push(tenure);

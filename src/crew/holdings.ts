@@ -37,6 +37,27 @@ export function withHolder(known: Holdings, holder: string, told: HolderList): H
   return before !== undefined && before.sequence >= told.sequence ? known : new Map(known).set(holder, told);
 }
 
+/** How many of those who count hold the state of each VNode at a step, where they hold most of one content. */
+export function heldTimes(
+  holdings: Holdings,
+  step: number,
+  counts: (holder: string) => boolean,
+): ReadonlyMap<VNodeId, number> {
+  const times = new Map<string, number>();
+  const most = new Map<VNodeId, number>();
+  for (const [holder, { states }] of holdings) {
+    if (!counts(holder)) continue;
+    for (const held of states) {
+      if (held.step !== step) continue;
+      const name = `${held.state} ${held.vnode}`;
+      const count = (times.get(name) ?? 0) + 1;
+      times.set(name, count);
+      if (count > (most.get(held.vnode) ?? 0)) most.set(held.vnode, count);
+    }
+  }
+  return most;
+}
+
 /** The content that most of those hold who count; of equals the smaller hash, so that all choose alike. */
 export function heldState(
   holdings: Holdings,

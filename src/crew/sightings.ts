@@ -1,5 +1,5 @@
 // When each of the crew was last heard, by oneself or by others who say so. All times are of this process' monotonic
-// clock: others tell ages, so nobody has to trust another's clock.
+// clock: others tell ages, so nobody has to trust another's clock; an age counts the way on which it came.
 
 export interface Sighting {
   readonly atMs: number;
@@ -26,6 +26,13 @@ export function withSightings(known: Sightings, told: readonly ToldSighting[], n
       next.set(pnode, { atMs, incarnation, routes: routes || before?.routes || "" });
   }
   return next;
+}
+
+export function areAtSamePlaces(some: Sightings, others: Sightings): boolean {
+  return (
+    some === others ||
+    (some.size === others.size && [...some].every(([pnode, { routes }]) => others.get(pnode)?.routes === routes))
+  );
 }
 
 /** While this process stood still it heard nobody, and nobody was silent. */

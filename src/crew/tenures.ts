@@ -1,6 +1,7 @@
 // Who hosts a VNode, in an order that everybody computes alike: an orchestrator's word (a higher epoch) beats every
 // takeover under an older one, and of two takeovers under one epoch the same one wins wherever they meet.
 
+import { sha256 } from "../core/hash.ts";
 import type { VNodeId } from "../core/ids.ts";
 
 export interface TenureOwner {
@@ -41,11 +42,26 @@ function isVague({ incarnation }: TenureOwner): boolean {
   return incarnation === "";
 }
 
-/** Those that are higher than what was known replace it. */
+/** Those that are higher than what was known replace it; the same map if there are none. */
 export function withTenures(known: Tenures, told: readonly Tenure[]): Tenures {
+  if (!told.some((tenure) => isHigher(tenure, known.get(tenure.vnode)))) return known;
   const next = new Map(known);
   for (const tenure of told) if (isHigher(tenure, next.get(tenure.vnode))) next.set(tenure.vnode, tenure);
   return next;
+}
+
+const hashes = new WeakMap<Tenures, string>();
+
+/** The same for all who know the same. */
+export function hashOfTenures(tenures: Tenures): string {
+  const known = hashes.get(tenures);
+  if (known !== undefined) return known;
+  const words = Array.from(tenures.values(), ({ vnode, epoch, count, owners }) =>
+    JSON.stringify([vnode, epoch, count, ...owners.map(({ pnode, incarnation }) => [pnode, incarnation])]),
+  );
+  const hash = sha256(words.sort().join("\n"));
+  hashes.set(tenures, hash);
+  return hash;
 }
 
 /** The next takeover of a VNode, by this process. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { uncounted } from "../protocol/network.ts";
 import { dashboardHandler } from "./handler.ts";
 
 const page = new TextEncoder().encode(`<!doctype html>${"<p>calm</p>".repeat(500)}`);
@@ -10,7 +11,7 @@ const files = new Map([
 ]);
 const handler = dashboardHandler(async () => files);
 const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
-  handler(new Request(`http://localhost:7700${path}`, { method, headers }), "127.0.0.1");
+  handler(new Request(`http://localhost:7700${path}`, { method, headers }), "127.0.0.1", uncounted);
 
 test("the page comes with a policy that lets nothing else in", async () => {
   const answer = await get("/");
@@ -42,7 +43,7 @@ test("a browser that has it gets 304; hashed assets are kept for ever, the page 
 test("other paths and methods go to the next handler without loading anything", async () => {
   const never = dashboardHandler(() => assert.fail("loaded for a path that is not the dashboard's"));
   for (const path of ["/metrics", "/blobs/x", "/v1/models", "/healthz"])
-    assert.equal(await never(new Request(`http://localhost${path}`), "peer"), undefined);
+    assert.equal(await never(new Request(`http://localhost${path}`), "peer", uncounted), undefined);
   assert.equal(await get("/assets/../../etc/passwd"), undefined);
   assert.equal(await get("/assets/nothing.js"), undefined);
   assert.equal(await get("/", {}, "POST"), undefined);
@@ -57,8 +58,8 @@ test("a load that failed is tried again", async () => {
     return files;
   });
   const request = new Request("http://localhost/");
-  await assert.rejects(flaky(request, "peer"), /not built yet/);
-  assert.equal((await flaky(request, "peer"))?.status, 200);
+  await assert.rejects(flaky(request, "peer", uncounted), /not built yet/);
+  assert.equal((await flaky(request, "peer", uncounted))?.status, 200);
 });
 
 test("pages that compute may compile WebAssembly and share memory with their workers; others may not, and none may more", async () => {
@@ -69,7 +70,7 @@ test("pages that compute may compile WebAssembly and share memory with their wor
       ),
   );
   const headersOf = async (path: string) =>
-    (await computing(new Request(`http://localhost:7700${path}`), "127.0.0.1"))?.headers ?? new Headers();
+    (await computing(new Request(`http://localhost:7700${path}`), "127.0.0.1", uncounted))?.headers ?? new Headers();
   for (const path of ["/join", "/assets/tab-engine-1.js"]) {
     const headers = await headersOf(path);
     assert.equal(headers.get("cross-origin-embedder-policy"), "require-corp");

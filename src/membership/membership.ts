@@ -8,6 +8,7 @@ import type { Identity, KeyChecks } from "../core/keys.ts";
 import { type Cancel, every, type World } from "../core/world.ts";
 import { GossipService } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import type { Network, ServedService } from "../protocol/network.ts";
+import { Asking } from "./asking.ts";
 import { CallBacks } from "./call-backs.ts";
 import { type KeptFile, keptBytes, parseKept } from "./kept.ts";
 import { meet } from "./meeting.ts";
@@ -15,11 +16,11 @@ import { type Facts, isHere, type Known, type Member, type MemberId, type News, 
 import { NetworkKey, type Shown, shownFromWire } from "./network-key.ts";
 import { type PermitFacts, permitSeconds, permittedUntilOf, seal } from "./records.ts";
 import { Roster } from "./roster.ts";
-import { fromOf, gossipService, relaysAmong, routeTo, type Taking } from "./service.ts";
+import { gossipService, relaysAmong, routeTo, type Taking } from "./service.ts";
 import { type Gossip, type MembershipEffect, type MembershipEvent, Swim, type SwimOptions } from "./swim.ts";
 import { Comparison } from "./sync.ts";
 import { type MembershipTimings, membershipTimings } from "./timings.ts";
-import { answerFromWire, newsToWire, Reader, syncToWire } from "./wire.ts";
+import { answerFromWire, Reader, syncToWire } from "./wire.ts";
 
 export interface MembershipOptions {
   readonly id: MemberId;
@@ -49,9 +50,6 @@ export type StandingListener = (member: Member, standing: Standing) => void;
 const factsMs = 5_000;
 const saveMs = 30_000;
 const syncTimeoutMs = 10_000;
-/** Whoever goes tells so many. */
-const farewells = 6;
-const farewellMs = 1_000;
 /** Clocks of members differ; a permit holds a day longer than it says. */
 const skewSeconds = 24 * 3_600;
 
@@ -62,6 +60,7 @@ export class Membership {
   readonly #ending = new AbortController();
   readonly #listeners = new Set<StandingListener>();
   readonly #callBacks = new CallBacks();
+  readonly #asking: Asking;
   /** Remembered places to ask. */
   #contacts: readonly string[] = [];
   #permit: PermitFacts | undefined;
@@ -79,10 +78,11 @@ export class Membership {
   constructor(options: MembershipOptions) {
     this.#options = options;
     this.#timings = { ...membershipTimings, ...options.timings };
+    const taking = () => this.#taking;
+    const hear = (from: MemberId, news: readonly News[]) => this.#hear(from, news);
+    this.#asking = new Asking({ network: options.network, signal: this.#ending.signal, taking, hear });
     this.service = gossipService({
-      ...{ world: options.world, network: options.network, role: options.role, permit: options.permit },
-      taking: () => this.#taking,
-      hear: (from, news) => this.#hear(from, news),
+      ...{ world: options.world, network: options.network, role: options.role, permit: options.permit, taking, hear },
     });
   }
 
@@ -165,7 +165,7 @@ export class Membership {
     if (leaving && gossip !== undefined) {
       this.#leaving = true;
       this.#step({ kind: "changed", nowMs: this.#nowMs() });
-      await this.#farewell(gossip);
+      await this.#asking.farewell(gossip, () => this.#options.world.chance.uniform());
     }
     for (const cancel of this.#cancels) cancel();
     this.#cancelTick();
@@ -264,42 +264,19 @@ export class Membership {
     }
   }
 
-  async #probe({ probe, to, news, timeoutMs }: MembershipEffect & { kind: "probe" }): Promise<void> {
-    const { network } = this.#options;
-    const { signal } = this.#ending;
+  async #probe(effect: MembershipEffect & { kind: "probe" }): Promise<void> {
+    const { probe } = effect;
     try {
-      const request = { from: this.#from, news: newsToWire(news) };
-      const response = await network.call(routeTo(to), GossipService.method.probe, request, { timeoutMs, signal });
-      const heard = (await this.#taking?.reader.news(response.news)) ?? [];
-      this.#step({ kind: "answered", nowMs: this.#nowMs(), probe, news: heard, stranger: response.stranger });
+      const answer = await this.#asking.probe(effect);
+      this.#step({ kind: "answered", nowMs: this.#nowMs(), probe, ...answer });
     } catch {
       this.#step({ kind: "unanswered", nowMs: this.#nowMs(), probe });
     }
   }
 
-  async #try({ probe, target, helpers, timeoutMs }: MembershipEffect & { kind: "try" }): Promise<void> {
-    const { network } = this.#options;
-    const { signal } = this.#ending;
-    const from = this.#from;
-    let answers = 0;
-    const options = { timeoutMs, signal };
-    const asked = helpers.map(async (helper) => {
-      const request = { from, target: target.id, timeoutMs: Math.round(0.75 * timeoutMs), news: [] };
-      const response = await network.call(routeTo(helper), GossipService.method.probeVia, request, options);
-      answers += 1;
-      this.#hear(helper.id, (await this.#taking?.reader.news(response.news)) ?? []);
-      if (!response.reached) fail("unavailable", "a helper has no answer either");
-    });
-    const again = async () => {
-      const request = { from, news: newsToWire(this.#taking?.gossip.newsFor(target.id) ?? []) };
-      const response = await network.call(routeTo(target), GossipService.method.probe, request, options);
-      this.#hear(target.id, (await this.#taking?.reader.news(response.news)) ?? []);
-    };
-    const isReached = await Promise.any([again(), ...asked]).then(
-      () => true,
-      () => false,
-    );
-    this.#step({ kind: "tried", nowMs: this.#nowMs(), probe, reached: isReached, answers });
+  async #try(effect: MembershipEffect & { kind: "try" }): Promise<void> {
+    const found = await this.#asking.tryAgain(effect);
+    this.#step({ kind: "tried", nowMs: this.#nowMs(), probe: effect.probe, ...found });
   }
 
   async #sync(address: string): Promise<void> {
@@ -331,24 +308,6 @@ export class Membership {
 
   #hear(from: MemberId, news: readonly News[]): void {
     this.#step({ kind: "heard", nowMs: this.#nowMs(), from, news });
-  }
-
-  async #farewell(gossip: Gossip): Promise<void> {
-    const { network, world } = this.#options;
-    const others = new Map<MemberId, Member>();
-    for (let attempt = 0; attempt < farewells; attempt++) {
-      const known = gossip.roster.pick(
-        () => world.chance.uniform(),
-        ({ member, standing }) => standing === "alive" && member.routes.length > 0 && !others.has(member.id),
-      );
-      if (known !== undefined) others.set(known.member.id, known.member);
-    }
-    const news = newsToWire([{ kind: "record", member: gossip.self }]);
-    const request = { from: this.#from, news };
-    const calls = [...others.values()].map((member) =>
-      network.call(routeTo(member), GossipService.method.probe, request, { timeoutMs: farewellMs }),
-    );
-    await Promise.allSettled(calls);
   }
 
   // Disk
@@ -384,11 +343,6 @@ export class Membership {
         world.log("warn", `a record of a member was refused: ${why}`);
       },
     });
-  }
-
-  get #from(): string {
-    const { gossip } = this.#taking ?? {};
-    return gossip === undefined ? "" : fromOf(gossip.self);
   }
 
   #nowMs(): number {

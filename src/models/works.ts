@@ -68,6 +68,8 @@ export const openingText: Work<ModelText, TextFacts> = {
 export interface AskedText {
   readonly key: string;
   readonly prompt: string | ChatPrompt;
+  /** At most so many ids of a text, the special ones around it included; absent: all. */
+  readonly most?: number;
 }
 
 /** Gives no ids where the text is not remembered (any more): then it has to be opened first. */
@@ -76,10 +78,11 @@ export const encodingPrompt: Work<AskedText, Int32Array | undefined> = {
   name: "encodingPrompt",
   what: "the prompt",
   deadlineMs: promptDeadlineMs,
-  run: ({ key, prompt }) => {
+  run: ({ key, prompt, most }) => {
     const text = texts.get(key);
     if (text === undefined) return [undefined];
-    if (typeof prompt === "string") return [text.tokenizer.encode(prompt, { addSpecial: true })];
+    if (typeof prompt === "string")
+      return [text.tokenizer.encode(prompt, { addSpecial: true, ...(most === undefined ? {} : { most }) })];
     return [text.chat.encode(prompt)];
   },
 };

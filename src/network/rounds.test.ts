@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import {
   equalRound,
   lanesAt,
+  learnedBetween,
   learnedIn,
   lineFrom,
   placeIn,
@@ -15,6 +16,27 @@ import {
 const times = { steps: 40, lanes: 3, sync: { every: 5, after: 4 } };
 
 describe("rounds", () => {
+  test("have lanes learn from so many microbatches between any two steps as they do in each of these", () => {
+    const settings = { ...times, microbatches: 6 };
+    const rounds = new Map<number, ToldRound>([
+      [
+        0,
+        { round: 0, lanes: [5, 3, 1].map((steps, lane) => ({ lane, steps, class: "", samples: [] })), counted: [0, 2] },
+      ],
+      [1, { round: 1, lanes: [{ lane: 1, steps: 2, class: "", samples: [] }] }],
+    ]);
+    const learnedAt = (step: number) => {
+      const round = roundAt(settings, step);
+      if (round === undefined) return 6;
+      const { lanes, counted } = rounds.get(round.index) ?? equalRound(settings, round);
+      const own = lanes.filter(({ lane }) => counted?.includes(lane) ?? true);
+      return 2 * own.filter(({ steps }) => learnedIn(round, steps, step) !== undefined).length;
+    };
+    for (let from = 0; from <= settings.steps; from++)
+      for (let to = from, sum = 0; to <= settings.steps; sum += learnedAt(to), to++)
+        assert.equal(learnedBetween(settings, rounds, from, to), sum, `from ${from} to ${to}`);
+  });
+
   test("follow each other without a gap, each with a step to learn in, whatever is left over at the end", () => {
     for (let steps = 6; steps < 60; steps++)
       for (let every = 1; every < 8; every++) {

@@ -90,11 +90,40 @@ export function equalRound(settings: EqualSettings, { index, first, last }: Roun
 export type EqualSettings = Pick<SessionIdentity, "lanes" | "microbatches">;
 
 /** Which of its steps of the round a lane learns in at a step; undefined where it waits. Evenly spread, so that lanes get on alike. */
-export function learnedIn({ first, last }: Round, steps: number, step: number): number | undefined {
-  const [at, all] = [step - first, last - first];
-  if (at < 0 || at >= all) return undefined;
-  const before = Math.floor((at * steps) / all);
-  return Math.floor(((at + 1) * steps) / all) > before ? before : undefined;
+export function learnedIn(round: Round, steps: number, step: number): number | undefined {
+  if (step < round.first || step >= round.last) return undefined;
+  const before = learnedBefore(round, steps, step);
+  return learnedBefore(round, steps, step + 1) > before ? before : undefined;
+}
+
+/** How many of its steps of the round a lane has learned in before a step. */
+function learnedBefore({ first, last }: Round, steps: number, step: number): number {
+  return Math.floor(((Math.min(step, last) - first) * steps) / (last - first));
+}
+
+/** How many microbatches of the training data all lanes learn from in the steps from `from` on before `to`; rounds that nobody told of are equal. */
+export function learnedBetween(
+  settings: RoundTimes & EqualSettings,
+  rounds: ReadonlyMap<number, ToldRound>,
+  from: number,
+  to: number,
+): number {
+  const { lanes = 1, microbatches, sync } = settings;
+  let learned = 0;
+  for (let step = from; step < to; ) {
+    const round = roundAt(settings, step);
+    const end = Math.min(to, round === undefined ? Math.max(sync?.after ?? to, step + 1) : round.last + 1);
+    if (round === undefined) learned += (end - step) * microbatches;
+    else {
+      const told = rounds.get(round.index);
+      const stepsOf = (own: number) => learnedBefore(round, own, end) - learnedBefore(round, own, step);
+      const counting = told?.lanes.filter(({ lane }) => told.counted?.includes(lane) ?? true);
+      const steps = counting?.reduce((sum, lane) => sum + stepsOf(lane.steps), 0);
+      learned += (steps ?? lanes * stepsOf(round.last - round.first)) * (microbatches / lanes);
+    }
+    step = end;
+  }
+  return learned;
 }
 
 /** The microbatch of the training data at a place in the ranges. */

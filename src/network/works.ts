@@ -58,7 +58,7 @@ interface Learning extends OfVNode, BuildOptions {
   readonly evaluates: boolean;
 }
 
-interface LearningGraphs {
+export interface LearningGraphs {
   readonly training: TrainingGraphs;
   /** Absent where nothing is validated. */
   readonly evaluation?: GraphModel;

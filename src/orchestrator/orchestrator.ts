@@ -17,6 +17,7 @@ import { Relay } from "../relay/relay.ts";
 import type { Rules } from "../scheduler/jobs.ts";
 import { blobHttpHandler } from "../store/blobs/blob-http.ts";
 import type { BlobStore } from "../store/blobs/blob-store.ts";
+import { readingAgain } from "../store/blobs/reading-again.ts";
 import type { StateStore } from "../store/records/state-store.ts";
 import type { VerifyBy } from "../trust/signing.ts";
 import { datasetService } from "./api/datasets.ts";
@@ -125,13 +126,15 @@ export interface Orchestrator {
 
 const actsTrimMs = 3_600_000;
 const firstRefreshMs = 60_000;
-const firstRefreshesLeast = 10;
+/** An attempt counts for no more, so that a clock that leaps ahead does not end the wait. */
+const refreshCountsMs = 5_000;
 
 export async function startOrchestrator(
   options: OrchestratorOptions,
   dependencies: OrchestratorDependencies,
 ): Promise<Orchestrator> {
-  const { network, store, blobs } = dependencies;
+  const { network, store } = dependencies;
+  const blobs = readingAgain(dependencies.blobs);
   const incarnation = Buffer.from(dependencies.world.chance.bytes(6)).toString("hex");
   const id = parseId<OrchestratorId>(options.id ?? `orchestrator-${incarnation}`, "the orchestrator's id");
   const world = { ...dependencies.world, log: withFields(dependencies.world.log, { orchestrator: id }) };
@@ -217,13 +220,12 @@ export async function startOrchestrator(
   const services = enforced(plainServices, mirror, acts);
   const blobHttp = blobHttpHandler(blobs);
   const answering = {
-    ...{ world, generator: gateway, keys, identify },
+    ...{ world, generator: gateway, keys, identify, aside: context.aside },
     checkModel: (roles: Roles, model: string) => checkModel(mirror, roles, model),
   };
   const allows = options.allowsPage ?? (() => false);
   const answers = forPages(firstOf(openAiHandler(answering), ollamaHandler(answering)), allows);
-  const http: HttpHandler = async (request, peer) =>
-    (await blobHttp(request, peer)) ?? (await answers(request, peer)) ?? options.http?.(request, peer);
+  const http: HttpHandler = firstOf(blobHttp, answers, ...(options.http ? [options.http] : []));
 
   await firstRefresh(mirror, world);
   const gate = orchestratorGate({ context, members: parts.members, keys, network, identify });
@@ -280,19 +282,18 @@ const noProviders: ProviderRights = {
 
 /** A store that is still starting is waited for; one that refuses for good is not. */
 async function firstRefresh(mirror: Mirror, world: World): Promise<void> {
-  const untilMs = world.clock.monotonicMs() + firstRefreshMs;
-  for (let attempt = 1; ; attempt++) {
+  for (let waitedMs = 0; ; ) {
+    const beganMs = world.clock.monotonicMs();
     try {
       await mirror.refresh();
       await endFormerReplicas(mirror);
       return;
     } catch (thrown) {
-      // Counting attempts as well guards against a clock that leaps ahead.
-      const late = world.clock.monotonicMs() > untilMs && attempt >= firstRefreshesLeast;
-      if (outlookOf(thrown) !== "passing" || late) throw thrown;
+      if (outlookOf(thrown) !== "passing" || waitedMs >= firstRefreshMs) throw thrown;
       world.log("warn", `the store does not answer yet: ${messageOf(thrown)}`);
       await sleep(world.timers, 200);
     }
+    waitedMs += Math.min(world.clock.monotonicMs() - beganMs, refreshCountsMs);
   }
 }
 

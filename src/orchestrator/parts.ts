@@ -9,6 +9,7 @@ import type { Relay } from "../relay/relay.ts";
 import type { Rules } from "../scheduler/jobs.ts";
 import { AnswerCare } from "./answers/answer-care.ts";
 import { Canaries } from "./answers/canaries.ts";
+import { LatelyLost } from "./answers/lately-lost.ts";
 import type { Context } from "./context.ts";
 import { Assignments } from "./fleet/attached/assignments.ts";
 import type { Attachment } from "./fleet/attached/attachment.ts";
@@ -49,6 +50,7 @@ import { Rates } from "./sessions/rates.ts";
 import { rebalanceSessions } from "./sessions/rebalancing.ts";
 import { RoundCare } from "./sessions/rounds/round-care.ts";
 import { SessionCare } from "./sessions/session-care.ts";
+import { StandingBy } from "./sessions/standing-by.ts";
 import { TuneKind } from "./studies/tune.ts";
 import { Auditors } from "./trust/auditors.ts";
 import { Weigher } from "./trust/cap/weigher.ts";
@@ -98,7 +100,16 @@ export function assemble(
   const ledger = new Ledger(context);
   const heads = new HeadsKeeper(context, ledger, identity);
   const budgets = new Budgets(context, ledger);
-  const adoption = new Adoption(context, { charters, rooms, touch: (session) => controller.touch(session, true) });
+  const adoption = new Adoption(context, {
+    ...{ charters, rooms },
+    touch: (session) => controller.touch(session, true),
+    isAttached: ({ orchestrator, orchestratorIncarnation }) => presence.alive(orchestrator, orchestratorIncarnation),
+    onAwaited: () => {
+      capacity.lookAgain();
+      controller.touchAll();
+    },
+  });
+  capacity.isAwaited = (pnode) => adoption.isAwaited(pnode);
   const standings = new Standings(context);
   const auditors = new Auditors(context, { capacity, compiled, standings });
   const weigher = new Weigher(context, { compiled, standings, rooms });
@@ -107,14 +118,19 @@ export function assemble(
     ...{ compiled, capacity, rooms },
     touch: (session) => controller.touch(session, true),
   });
-  const answers = new AnswerCare(context, { network, compiled, rooms, auditors, standings });
-  const canaries = new Canaries(context, { compiled, standings, leases, auditors, care: answers });
+  const answers = new AnswerCare(context, { network, compiled, rooms, auditors, standings, presence });
+  const lost = new LatelyLost(context);
+  const canaries = new Canaries(context, { compiled, standings, leases, auditors, lost, care: answers });
   const sessions = new SessionCare(context, { compiled, metrics, garbage, ledger, budgets, adoption, trust, rounds });
   const replicas = new ReplicaCare(context.mirror, compiled, garbage);
   const controller = new Controller(context, { capacity, rooms, placing, leases, garbage, sessions, replicas });
-  const blobRights = new BlobRights(context, compiled, (id, pnode) => charters.crewOf(id).has(pnode));
+  const blobRights = new BlobRights(context, compiled, {
+    isCrew: (id, pnode) => charters.crewOf(id).has(pnode),
+    isAlive: (orchestrator, incarnation) => presence.alive(orchestrator, incarnation),
+  });
   const allowance = new UploadAllowance(context.world.clock, context.timings.unrecordedAfterMs);
   const preparing = new Preparing(context, { capacity, sessions, attachments, blobRights });
+  new StandingBy(context, { capacity, sessions, attachments });
   const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics), rooms);
   const reachability = new Reachability(context, {
     isHere: (pnode) => attachments.get(pnode)?.status === "online",
@@ -135,6 +151,8 @@ export function assemble(
     { context, presence, composer: assignments, attachments, flapping, members, relays: () => relays.look() },
     {
       callBack: (pnode, routes) => callbacks.atTheDoor(pnode, routes),
+      hasTakenOver: (pnode, register) => adoption.hasTakenOver(pnode, register),
+      count: (pnode, register) => adoption.count(pnode, register),
       isGone: (pnode) => callbacks.isGone(pnode),
       onMoved: (pnode, isFirst) => callbacks.begin(pnode, isFirst),
       onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
@@ -149,12 +167,12 @@ export function assemble(
       handOver: (pnode) => controller.handOver(pnode),
     },
   );
-  const circles = new Circles(context, attachments);
   const utilisation = new Utilisation(context, capacity, attachments);
   const heard = new Heard(context, attachments, new Peers(context, presence, network));
+  const circles = new Circles(context, { attachments, heard });
   const steps = new Steps(context, heard);
   const waits = new Waits(context, { heard, steps, controller, leases, auditors });
-  const recoveries = new Recoveries(context, { heard, steps, leases });
+  const recoveries = new Recoveries(context, { heard, capacity, steps, leases });
   const availability = new Availability(context, leases);
   recoveries.onRecovered = (tookMs, repeated) => availability.recovered(tookMs, repeated);
   const views = new Views(context, { heard, steps, waits, flapping, capacity, controller, metrics });

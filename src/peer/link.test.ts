@@ -6,7 +6,7 @@ import { virtualWorld } from "../core/virtual-world.testing.ts";
 import { silentLog } from "../core/world.ts";
 import { AskOutcome, type ExchangeRequest, ExchangeService, Verdict } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
-import { chunkBytesMax, service } from "../protocol/network.ts";
+import { chunkBytesMax, type Network, service } from "../protocol/network.ts";
 import { Link } from "./link.ts";
 import type { Parcel } from "./parcel.ts";
 
@@ -17,9 +17,23 @@ function scene({ bytesPerSecond = 0, deaf = false } = {}) {
   const { world, until, pass } = virtualWorld();
   const network = new MemoryNetwork();
   const tasks = new Tasks(silentLog);
-  const { signal } = new AbortController();
+  const ending = new AbortController();
+  const { signal } = ending;
+  const opened = { count: 0 };
+  const open: MemoryNetwork["open"] = (...given) => {
+    opened.count++;
+    return network.open(...given);
+  };
   const bandwidth = new Bandwidth(world, bytesPerSecond);
-  const link = new Link({ address: "p2", network, world, timings, tasks, bandwidth, signal });
+  const link = new Link({
+    address: "p2",
+    network: { ...network, open } as Network,
+    world,
+    timings,
+    tasks,
+    bandwidth,
+    signal,
+  });
   const heard: NonNullable<ExchangeRequest["event"]>[] = [];
   const kinds = () => heard.flatMap(({ case: kind }) => (kind === "ping" ? [] : [kind]));
   const lent = { now: 0 };
@@ -68,7 +82,7 @@ function scene({ bytesPerSecond = 0, deaf = false } = {}) {
     await until(() => answers.length > 0);
     return answers[0];
   };
-  return { link, network, serve, heard, kinds, parcel, deliver, ask, world, until, pass, lent };
+  return { link, network, serve, heard, kinds, parcel, deliver, ask, world, until, pass, lent, opened, ending };
 }
 
 const nobody = () => {};
@@ -220,6 +234,60 @@ describe("a link to a peer", () => {
     assert.deepEqual(outcomes, ["stored", "stored"]);
     assert.equal(kinds().filter((kind) => kind === "hello").length, 1);
     link.close();
+  });
+
+  it("that others wait for goes by a new stream, but for what may still arrive in its time", async () => {
+    const { serve, parcel, deliver, link, pass, kinds } = scene();
+    await serve();
+    const streams = () => kinds().filter((kind) => kind === "hello").length;
+    assert.equal(await deliver(16), "stored");
+    const outcomes: string[] = [];
+    // Chunks get no receipt here, though the peer gives signs of life: it has lost them, or needs long for them.
+    link.deliver(parcel(2 * chunkBytesMax), (outcome) => outcomes.push(outcome));
+    await pass(20_000);
+    link.renew();
+    assert.deepEqual(outcomes, [], "eight times 256 KiB may take a while");
+    await pass(40_000);
+    assert.deepEqual(outcomes, [], "nobody but who waits knows that it does not come");
+    link.renew();
+    assert.deepEqual(outcomes, ["broken"]);
+    assert.equal(await deliver(16), "stored");
+    assert.equal(streams(), 2);
+    // Nothing is under way: then nothing is lost.
+    link.renew();
+    assert.equal(await deliver(16), "stored");
+    assert.equal(streams(), 3);
+    link.close();
+  });
+
+  it("opens no stream any more once it was let go, whatever waited, and takes nothing", async () => {
+    for (const letGo of ["closed", "ended"] as const) {
+      const { deliver, link, parcel, pass, opened, lent, world, serve, ending } = scene({ bytesPerSecond: 100_000 });
+      assert.equal(await deliver(16), "broken");
+      await serve();
+      const outcomes: string[] = [];
+      const note = (outcome: string) => outcomes.push(outcome);
+      // One waits until the peer may be called again; on the line of its owner others would wait for ten seconds.
+      link.deliver(parcel(letGo === "closed" ? 32 : 1_000_000), note);
+      link.deliver(parcel(48), note);
+      await pass(1);
+      assert.deepEqual([opened.count, lent.now, outcomes.length], [1, 1, 0]);
+      const atMs = world.clock.monotonicMs();
+      if (letGo === "closed") link.close();
+      else ending.abort();
+      assert.deepEqual(outcomes, ["broken", "broken"]);
+      link.deliver(parcel(64), note);
+      link.ask({ to: "b", from: "a", names: [] }, note);
+      assert.deepEqual(outcomes.slice(2), ["broken", "broken"]);
+      await pass(1);
+      assert.equal(
+        lent.now,
+        0,
+        `what was lent is given back at once, not ${world.clock.monotonicMs() - atMs} ms later`,
+      );
+      await pass(120_000);
+      assert.equal(opened.count, 1);
+    }
   });
 
   it("knows for how long a peer that is called has not answered", async () => {

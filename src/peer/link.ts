@@ -4,6 +4,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Bandwidth } from "../core/bandwidth.ts";
+import { fail } from "../core/errors.ts";
 import { Backoff } from "../core/retry.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
@@ -84,10 +85,15 @@ export class Link {
   /** Of the pump. */
   #present: Job | undefined;
   #failed = false;
+  /** Wakes whatever waits, so that it lets go. Once it is over nothing is taken and no stream opened. */
+  readonly #ending = new AbortController();
+  readonly #close = () => this.close();
 
   constructor(options: LinkOptions) {
-    const { timings, world } = options;
+    const { timings, world, signal } = options;
     this.#options = options;
+    if (signal.aborted) this.#ending.abort();
+    else signal.addEventListener("abort", this.#close, { once: true });
     this.#peer = new SilentPeer(world.clock);
     this.#backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
     const signs: LifeSigns = {
@@ -134,8 +140,23 @@ export class Link {
     return { latencyMs, bytesPerSecond };
   }
 
+  /**
+   * Somebody has waited for long for what goes this way, or for an answer to it: all of it is given up, to be asked for again over
+   * a new stream. What is on its way and may still arrive in its time is left alone.
+   */
+  renew(): void {
+    if (this.#channel === undefined || this.#throttled) return;
+    const nowMs = this.#nowMs();
+    const { nextReceipt } = this.#meter;
+    const mayArrive = nextReceipt && nowMs - nextReceipt.sinceMs <= this.#watch.patienceMs(nextReceipt.bytes);
+    const isMoving = this.#pump !== 0 && nowMs - this.#movedMs <= this.#watch.patienceMs(0);
+    if (!mayArrive && !isMoving) this.#abandon();
+  }
+
   close(): void {
-    this.#break();
+    this.#options.signal.removeEventListener("abort", this.#close);
+    this.#ending.abort();
+    this.#abandon();
   }
 
   #nowMs(): number {
@@ -143,6 +164,10 @@ export class Link {
   }
 
   #enqueue(job: Job, urgent: boolean): void {
+    if (this.#ending.signal.aborted) {
+      giveUp(job);
+      return;
+    }
     (urgent ? this.#urgent : this.#usual).push(job);
     this.#peer.called();
     if (this.#usual.length + this.#urgent.length > jobsMax) giveUp((this.#usual.pop() ?? this.#urgent.pop()) as Job);
@@ -159,10 +184,9 @@ export class Link {
   }
 
   async #run(pump: number): Promise<void> {
-    const { signal } = this.#options;
     this.#peer.waiting = true;
     try {
-      while (this.#pump === pump && !signal.aborted) {
+      while (this.#pump === pump) {
         const job = this.#next();
         if (job === undefined) return;
         this.#present = job;
@@ -263,7 +287,7 @@ export class Link {
   /** Waiting for what the owner lends of the line is no standstill. */
   async #take(bytes: number): Promise<void> {
     this.#throttled = true;
-    await this.#options.bandwidth.take(bytes, this.#options.signal);
+    await this.#options.bandwidth.take(bytes, this.#ending.signal);
     this.#throttled = false;
     this.#moved();
   }
@@ -274,10 +298,12 @@ export class Link {
   }
 
   async #connected(): Promise<Answering> {
-    if (this.#channel !== undefined) return this.#channel;
-    const { network, address, tasks, signal, world } = this.#options;
+    const { network, address, tasks, world } = this.#options;
+    const { signal } = this.#ending;
     // A peer that has just refused or vanished is not called again at once.
-    if (this.#failed) await sleep(world.timers, this.#backoff.next(), signal);
+    if (this.#channel === undefined && this.#failed) await sleep(world.timers, this.#backoff.next(), signal);
+    if (signal.aborted) fail("cancelled", `the link to ${withoutKey(address)} was let go`);
+    if (this.#channel !== undefined) return this.#channel;
     const channel = network.open(address, ExchangeService.method.exchange, { signal });
     this.#channel = channel;
     tasks.run(`answers from ${withoutKey(address)}`, () => this.#read(channel));

@@ -50,6 +50,12 @@ export class Links {
     }
   }
 
+  /** To these peers, wherever they are reached: what does not get on there goes by new streams. */
+  renew(peers: Iterable<string>): void {
+    const wanted = new Set(peers);
+    for (const { link, pnode } of [...this.#links.values()]) if (wanted.has(pnode)) link.renew();
+  }
+
   close(): void {
     for (const { link } of [...this.#links.values()]) link.close();
   }

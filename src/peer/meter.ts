@@ -33,6 +33,12 @@ export class Meter {
     return this.#outstandingBytes;
   }
 
+  /** Of the oldest parcel without one: since when it is the next, and what it is for. What is sent again and again changes nothing. */
+  get nextReceipt(): { readonly sinceMs: number; readonly bytes: number } | undefined {
+    const [oldest] = this.#sent.values();
+    return oldest && { sinceMs: Math.max(oldest.sentMs, this.#lastReceiptMs), bytes: oldest.bytes };
+  }
+
   pong(roundTripMs: number): void {
     this.#pings.push(roundTripMs);
     if (this.#pings.length > pingsKept) this.#pings.shift();

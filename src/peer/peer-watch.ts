@@ -81,7 +81,7 @@ export class PeerWatch {
 
   #look(): void {
     const waitedMs = this.#pinged ? this.#world.clock.monotonicMs() - this.#pinged.sentMs : 0;
-    if (Math.max(waitedMs, this.#signs.stillMs()) > this.#patienceMs()) {
+    if (Math.max(waitedMs, this.#signs.stillMs()) > this.patienceMs(this.#meter.outstandingBytes)) {
       this.#signs.lost();
       return;
     }
@@ -90,10 +90,10 @@ export class PeerWatch {
     this.#arm();
   }
 
-  #patienceMs(): number {
-    const { outstandingBytes, bytesPerSecond } = this.#meter;
-    const rate = Math.max(bytesPerSecond || slowBytesPerSecond, slowestBytesPerSecond);
-    const wayMs = (outstandingBytes / rate) * 1_000;
+  /** For how long nothing may be heard while so many bytes are under way. */
+  patienceMs(bytes: number): number {
+    const rate = Math.max(this.#meter.bytesPerSecond || slowBytesPerSecond, slowestBytesPerSecond);
+    const wayMs = (bytes / rate) * 1_000;
     return silenceMsMax + slack * wayMs;
   }
 }

@@ -88,6 +88,60 @@ it("what was measured while a heartbeat was on its way is awaited with the next 
   assert.deepEqual(arrived[1], { sequence: 2n, metrics: ["validation_loss"] });
 });
 
+/** One that answers a registration when the test says so; `told` are the words that came, in their order. */
+function lateOrchestrator() {
+  const { promise: arrives, resolve: arrive } = Promise.withResolvers<void>();
+  const told: { case: string; value: object }[] = [];
+  const stream = {
+    send: ({ event }: { event: { case: string; value: object } }) => {
+      if (event.case !== "heartbeat") told.push(event);
+      return Promise.resolve();
+    },
+    close: () => {},
+    incoming: (async function* () {
+      await arrives;
+      yield { event: { case: "registered", value: { orchestrators: [], heartbeatIntervalMs: 0 } } };
+      await new Promise(() => {});
+    })(),
+  };
+  return { network: { open: () => stream } as unknown as Network, told, arrive };
+}
+
+it("routes that come to stand while a registration is on its way are told once it has arrived", async () => {
+  const { network, told, arrive } = lateOrchestrator();
+  const attachment = new Attachment({
+    ...optionsFor(network, idleWorld, new Reports(idleWorld.clock)),
+    register: () => ({ routes: ["home"] }),
+  });
+  attachment.tellMoved(["an old one"]);
+  void attachment.run();
+  await turn();
+  attachment.tellMoved(["home", "a relay"]);
+  attachment.tellMoved(["home", "a better relay"]);
+  await turn();
+  const registration = { case: "register", value: { routes: ["home"] } };
+  assert.deepEqual(told, [registration], "nothing goes before the answer");
+  arrive();
+  for (let i = 0; i < 5; i++) await turn();
+  assert.deepEqual(told, [registration, { case: "moved", value: { routes: ["home", "a better relay"] } }]);
+});
+
+it("all that is measured while a registration is on its way is told: what a machine lends takes its classes from nobody", async () => {
+  const { network, told, arrive } = lateOrchestrator();
+  const attachment = new Attachment(optionsFor(network, idleWorld, new Reports(idleWorld.clock)));
+  void attachment.run();
+  await turn();
+  const classes = { gflops: 40, numerics: [{ engine: "native", class: "a" }] };
+  attachment.tellMeasurement(classes);
+  attachment.tellMeasurement({ memoryBytes: 1n });
+  arrive();
+  for (let i = 0; i < 5; i++) await turn();
+  assert.deepEqual(
+    told.slice(1).map(({ value }) => value),
+    [classes, { memoryBytes: 1n }],
+  );
+});
+
 it("an outage is told once, not once an attempt, and the first attachment is awaited", async () => {
   const told: string[] = [];
   const { network, deliver } = slowOrchestrator();
@@ -120,4 +174,27 @@ it("an outage is told once, not once an attempt, and the first attachment is awa
   assert.equal(attempts, 6);
   assert.equal(attachment.failure, undefined);
   assert.deepEqual(told, ["not attached to an orchestrator, trying again: nothing answers at o1"]);
+});
+
+it("a machine that cannot tell for a moment where it is reached attaches when it can", async () => {
+  const { network } = slowOrchestrator();
+  const world: World = {
+    ...idleWorld,
+    timers: {
+      after: (delayMs, callback) => {
+        if (delayMs <= 10) setImmediate(callback);
+        return () => {};
+      },
+    },
+  };
+  let asked = 0;
+  const attachment = new Attachment({
+    ...optionsFor(network, world, new Reports(world.clock)),
+    locate: async () => {
+      if (++asked === 1) throw new Error("its interfaces cannot be read");
+    },
+  });
+  const running = attachment.run().then(() => assert.fail("it went on trying"));
+  await Promise.race([attachment.first, running]);
+  assert.equal(asked, 2);
 });

@@ -10,6 +10,7 @@ import {
   type Assignments,
   type AttachRequestSchema,
   type AttachResponse,
+  type Circle,
   type Heartbeat,
   type HeartbeatSchema,
   type MeasurementSchema,
@@ -20,6 +21,7 @@ import {
   type RegisterSchema,
   type Relays,
   type SessionUpdate,
+  type StandBy,
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel, Network } from "../protocol/network.ts";
 import { withoutKey } from "../protocol/routes/address.ts";
@@ -30,6 +32,8 @@ import type { Reports } from "./reports.ts";
 
 type Request = MessageInitShape<typeof AttachRequestSchema>;
 type Stream = Channel<Request, AttachResponse>;
+/** Of what was registered. */
+type Change = Extract<Request["event"], { readonly case: "measurement" | "moved" }>;
 
 export interface AttachmentOptions {
   readonly network: Network;
@@ -51,7 +55,9 @@ export interface AttachmentOptions {
   readonly onRegistered: (registered: Registered) => void;
   readonly onAssignments: (assignments: Assignments) => void;
   readonly onPrepare: (prepare: Prepare) => void;
+  readonly onStandBy: (standBy: StandBy) => void;
   readonly onSession: (update: SessionUpdate) => void;
+  readonly onCircle: (circle: Circle) => void;
   readonly onLeaveGranted: () => void;
   readonly onReached: (reached: Reached) => void;
   readonly onRelays: (relays: Relays) => void;
@@ -82,6 +88,8 @@ export class Attachment {
   #beating = false;
   #beatAgain = false;
   #leaving: string | undefined;
+  /** What has changed since the last registration left, in its order: of several measurements each says something else. */
+  #untold: Change[] = [];
   /** When heartbeats left that are still unanswered, and how long the last answers took. */
   readonly #sentMs = new Map<bigint, number>();
   #roundTripsMs: number[] = [];
@@ -147,8 +155,8 @@ export class Attachment {
 
   /** True if the orchestrator had registered this PNode. */
   async #attachOnce(address: string): Promise<boolean> {
-    const { network, world, timings, signal, reports, locate } = this.#options;
-    if (locate) await locate(address);
+    const { network, world, timings, signal, reports } = this.#options;
+    if (!(await this.#located(address))) return false;
     const stream: Stream = network.open(address, PNodeService.method.attach, { signal });
     this.#stream = stream;
     this.#heardMs = world.clock.monotonicMs();
@@ -159,6 +167,7 @@ export class Attachment {
     let registered = false;
     const cancelWatch = this.#watch(() => stream.close());
     try {
+      this.#untold = [];
       await stream.send({ event: { case: "register", value: this.#options.register() } });
       for await (const response of stream.incoming) {
         this.#heardMs = world.clock.monotonicMs();
@@ -182,6 +191,17 @@ export class Attachment {
       stream.close();
     }
     return registered;
+  }
+
+  /** False if that failed: a wrong address would be registered for as long as the stream lasts. */
+  async #located(address: string): Promise<boolean> {
+    try {
+      await this.#options.locate?.(address);
+      return true;
+    } catch (error) {
+      this.#noteFailure(error, address);
+      return false;
+    }
   }
 
   #noteFailure(error: unknown, address: string): void {
@@ -248,6 +268,8 @@ export class Attachment {
         if (event.value.heartbeatIntervalMs > 0) this.#intervalMs = event.value.heartbeatIntervalMs;
         if (event.value.pulseToken !== "")
           this.#options.pulse?.follow(address, event.value.pulseToken, this.#intervalMs);
+        for (const change of this.#untold) this.#tell(change);
+        this.#untold = [];
         this.#beat();
         if (this.#leaving !== undefined) this.#sendLeave(this.#leaving);
         break;
@@ -257,8 +279,14 @@ export class Attachment {
       case "prepare":
         this.#options.onPrepare(event.value);
         break;
+      case "standBy":
+        this.#options.onStandBy(event.value);
+        break;
       case "session":
         this.#options.onSession(event.value);
+        break;
+      case "circle":
+        this.#options.onCircle(event.value);
         break;
       case "leaveGranted":
         this.#options.onLeaveGranted();
@@ -349,15 +377,21 @@ export class Attachment {
     await Promise.race([arrived, sleep(world.timers, flushTimeoutMs, signal)]);
   }
 
-  /** What was registered has changed; a later stream registers it anew. */
+  /** What was registered has changed. */
   tellMeasurement(measurement: MessageInitShape<typeof MeasurementSchema>): void {
-    if (this.#registered) this.#stream?.send({ event: { case: "measurement", value: measurement } }).catch(() => {});
+    this.#tell({ case: "measurement", value: measurement });
   }
 
-  /** Other routes than were registered lead here now; a later stream registers them. */
+  /** Other routes than were registered lead here now. */
   tellMoved(routes: readonly string[]): void {
-    const value = { routes: [...routes] };
-    if (this.#registered) this.#stream?.send({ event: { case: "moved", value } }).catch(() => {});
+    this.#tell({ case: "moved", value: { routes: [...routes] } });
+  }
+
+  /** While a registration is on its way it waits for the answer; without a stream the next one registers it anew. */
+  #tell(change: Change): void {
+    if (this.#registered) this.#stream?.send({ event: change }).catch(() => {});
+    else
+      this.#untold = [...this.#untold.filter((one) => one.case === "measurement" || one.case !== change.case), change];
   }
 
   leave(reason: string): void {

@@ -2,7 +2,7 @@
 // has the right hash. States move part by part: a part that is stored is not sent again, whoever stored it.
 
 import type { Bandwidth } from "../core/bandwidth.ts";
-import { type BlobSpaceName, blobBytesMax } from "../core/blobs.ts";
+import { type BlobSpaceName, stateManifestBytesMax } from "../core/blobs.ts";
 import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
 import { type Digest, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
@@ -81,7 +81,7 @@ export class BlobClient {
 
   /** A state of which nothing but the manifest has been read yet; `what` names it in errors. */
   async openState(session: string, state: Sha256, what: string, signal: AbortSignal): Promise<StateReader> {
-    const room = atMost(blobBytesMax.states, state);
+    const room = atMost(stateManifestBytesMax, state);
     const manifest = readStateManifest(await this.#fetchWhole(session, "states", state, signal, room), what);
     const fetchPart = (hash: Sha256, into: Uint8Array) =>
       this.#persistently(signal, () =>
@@ -127,9 +127,14 @@ export class BlobClient {
 
   /** A blob of a session that is no state: a list of messages, or a message that an audit needs. */
   async storeList(session: string, hash: Sha256, content: Uint8Array, signal: AbortSignal): Promise<void> {
-    const blob = { hash, bytes: content.byteLength };
-    const [granted] = await this.#grantUploads(session, [blob], signal);
-    await this.#upload(granted as GrantedUpload, blob, async () => content, signal);
+    const [store] = await this.grantLists(session, [{ hash, bytes: content.byteLength }], signal);
+    await store?.(async () => content);
+  }
+
+  /** Leave to store such blobs, asked for in one question: for each, in their order, what stores it. */
+  async grantLists(session: string, blobs: readonly MovedBlob[], signal: AbortSignal): Promise<StoreBlob[]> {
+    const grants = await this.#grantUploads(session, blobs, signal);
+    return grants.map((granted, at) => (read) => this.#upload(granted, blobs[at] as MovedBlob, read, signal));
   }
 
   /** Such a blob, whole; believed only if it has that hash. */
@@ -230,6 +235,9 @@ export class BlobClient {
     });
   }
 }
+
+/** One attempt; what is stored already is not read. */
+export type StoreBlob = (read: () => Promise<Uint8Array>) => Promise<void>;
 
 /** With the address of the orchestrator that granted it. */
 interface GrantedUpload {

@@ -35,6 +35,8 @@ export class TestOrchestrator {
   readonly work: Work;
   readonly placed: TestAssignment[] = [];
   readonly heartbeats: Heartbeat[] = [];
+  /** How often somebody asked what the session is. */
+  described = 0;
   readonly measurements: Measurement[] = [];
   readonly registrations: string[] = [];
   /** By `vnode/step`. */
@@ -72,6 +74,18 @@ export class TestOrchestrator {
   prepare(vnodes: readonly string[], pnode: string): void {
     const assignments = vnodes.map((vnode) => this.#start(vnode));
     this.#attached.get(pnode)?.({ event: { case: "prepare", value: { assignments } } });
+  }
+
+  /** Lets a PNode know what it may have to take over. */
+  standBy(vnodes: readonly string[], pnode: string): void {
+    const sessions = vnodes.length === 0 ? [] : [{ session: this.session, vnodes: [...vnodes] }];
+    this.#attached.get(pnode)?.({ event: { case: "standBy", value: { sessions } } });
+  }
+
+  /** Lets all PNodes know that these wait for each other. */
+  circle(vnodes: readonly string[]): void {
+    const value = { session: this.session, vnodes: [...vnodes] };
+    for (const send of this.#attached.values()) send({ event: { case: "circle", value } });
   }
 
   #assignments(pnode: string) {
@@ -114,7 +128,10 @@ export class TestOrchestrator {
         bytes: BigInt(this.blobs.get(hash)?.byteLength ?? 0),
       }),
       measureLine: async () => ({}),
-      describeSession: async () => ({ session: this.session, definition: this.definition, work: this.work }),
+      describeSession: async () => {
+        this.described++;
+        return { session: this.session, definition: this.definition, work: this.work };
+      },
     });
   }
 

@@ -86,6 +86,8 @@ export interface KeptStorage {
   read(name: string): Promise<Uint8Array | undefined>;
   write(name: string, content: Uint8Array): Promise<void>;
   remove(name: string): Promise<void>;
+  /** What of the lent disk is left; absent where nobody has said how much it is. */
+  freeBytes?(): number;
 }
 
 /** Blobs on local disk, so that shards are fetched once. */

@@ -18,6 +18,7 @@ import { memoryBytesOf } from "../network/memory.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/settings/session.ts";
 import { identityToWire } from "../network/settings/wire.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
+import type { Network } from "../protocol/network.ts";
 import { memoryTransfer, TestOrchestrator } from "./memory.testing.ts";
 import type { PNodeDependencies, PNodeOptions } from "./options.ts";
 import { type PNode, startPNode } from "./pnode.ts";
@@ -221,6 +222,36 @@ describe("PNodes", () => {
     await stop(small, large);
   });
 
+  it("know what they stand by for before it is theirs, and forget it when they no longer do", async () => {
+    const expected = await undisturbed();
+    const { until, stop, orchestrator, start, vnodes, steps, world } = await scene();
+    let opened = 0;
+    const executorFor = async () => {
+      opened++;
+      return openInlineExecutor(openReferenceEngine());
+    };
+    const pass = async (ms: number) => {
+      const endMs = world.clock.monotonicMs() + ms;
+      world.timers.after(ms, () => {});
+      await until(() => world.clock.monotonicMs() >= endMs);
+    };
+    const spare = await start("p2", {}, { executorFor });
+    await until(() => orchestrator.registrations.includes("p2"));
+    orchestrator.standBy(vnodes, "p2");
+    await pass(500);
+    assert.deepEqual([orchestrator.described, opened], [1, 1]);
+    assert.equal(spare.readings().vnodes.length, 0, "it hosts nothing by it");
+    orchestrator.standBy([], "p2");
+    orchestrator.standBy(vnodes, "p2");
+    await pass(500);
+    assert.deepEqual([orchestrator.described, opened], [2, 1], "what it knew is void");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p2");
+    await until(() => orchestrator.line === steps);
+    assert.equal(orchestrator.described, 2, "and what it knows is not asked for again");
+    assert.deepEqual([...orchestrator.hashes].sort(), expected);
+    await stop(spare);
+  });
+
   it("report losses, validation and progress with their heartbeats", async () => {
     const { until, stop, orchestrator, start, vnodes, steps } = await scene();
     const pnode = await start("p1");
@@ -322,6 +353,36 @@ describe("PNodes", () => {
       assert.deepEqual([...orchestrator.hashes].sort(), expected);
       await stop(...pnodes);
     }
+  });
+
+  it("go on by a new stream where one swallows what it carries and its peer lives, once they hear that they wait for each other", async () => {
+    const { until, stop, orchestrator, network, start, vnodes, steps, world } = await scene();
+    let isStuck = false;
+    const own = network.as("p1");
+    const open: Network["open"] = (address, method, options) => {
+      const channel = own.open(address, method, options);
+      const isOld = !isStuck;
+      const send = async (message: object) => {
+        const kind = (message as { readonly event?: { readonly case?: string } }).event?.case;
+        if (!isStuck || !isOld || kind !== "delivery") await channel.send(message as never);
+      };
+      return { ...channel, send } as typeof channel;
+    };
+    const stuck = { ...own, open } as Network;
+    const pnodes = await Promise.all([start("p1", {}, { network: stuck }), start("p2"), start("p3")]);
+    for (const [index, vnode] of vnodes.entries()) orchestrator.place(vnode, `p${1 + (index % 3)}`);
+    await until(() => orchestrator.line >= 3);
+    isStuck = true;
+    let over = false;
+    world.timers.after(120_000, () => {
+      over = true;
+    });
+    await until(() => over, 121_000);
+    assert.ok(orchestrator.line < steps, "asking alone helps nobody");
+    orchestrator.circle(vnodes);
+    await until(() => orchestrator.line === steps, 10_000);
+    assert.deepEqual([...orchestrator.hashes].sort(), await undisturbed());
+    await stop(...pnodes);
   });
 
   it("start with what they loaded while its owner was in doubt, and give up what does not come", async () => {

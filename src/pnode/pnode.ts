@@ -6,7 +6,7 @@ import { Bandwidth } from "../core/bandwidth.ts";
 import { hexOf } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
 import { digestHere, hashOfContent } from "../core/hash.ts";
-import type { PNodeId, WorkloadId } from "../core/ids.ts";
+import type { PNodeId, VNodeId, WorkloadId } from "../core/ids.ts";
 import { lentMemoryBytes } from "../core/lent.ts";
 import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
@@ -14,7 +14,7 @@ import { crewRules } from "../crew/crew.ts";
 import { Membership } from "../membership/membership.ts";
 import { shownFromWire } from "../membership/network-key.ts";
 import { Links } from "../peer/links.ts";
-import { type Assignments, PNodeService, type SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type Assignments, type Circle, PNodeService, type SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Server } from "../protocol/network.ts";
 import { joinRoutes } from "../protocol/routes/routes.ts";
 import { openProcess } from "../vnode/process.ts";
@@ -185,7 +185,9 @@ class HostingNode implements PNode {
       },
       onAssignments: (assignments) => this.#reconcile(assignments),
       onPrepare: ({ assignments }) => this.#training.hosts.prepare(learningOf(assignments)),
+      onStandBy: ({ sessions }) => this.#training.standingBy.told(sessions),
       onSession: (update) => this.#sessionUpdate(update),
+      onCircle: (circle) => this.#circle(circle),
       onLeaveGranted: () => this.#leaveGranted(),
       onReached: (reached) => this.#whereabouts.reached(reached),
       onRelays: (relays) => this.#whereabouts.learn(relays),
@@ -230,15 +232,17 @@ class HostingNode implements PNode {
       fetchStored: (session, hash, room, until) => this.#blobs.fetchState(session, hash, room, until),
       hosting: {
         of: (session) => hosts.of(session),
-        hasRoom: (session, vnode) => this.#training.hasRoom(session, vnode),
+        hasRoom: (session, vnodes) => this.#training.hasRoom(session, vnodes),
         memoryBytesOf: (session, vnode) => this.#training.memoryBytesOf(session, vnode),
         takeOver: (assignment) => hosts.takeOver(assignment),
         giveUp: (session, vnode) => hosts.giveUp(session, vnode),
+        reconcile: (assignments) => hosts.reconcile(assignments),
         prepare: (session, vnodes) => this.#training.prepare(session, vnodes),
       },
     });
     this.#auditor = new Auditor({
       ...{ world, tasks, timings, orchestrators, blobs: this.#blobs, room, signal, signing: dependencies.signing },
+      aside,
       openProcess: dependencies.openProcess ?? openProcess,
       openSession: (session) => workshop.openSession(session, true),
       snapshot: (image) => workshop.snapshot(image),
@@ -365,6 +369,12 @@ class HostingNode implements PNode {
     this.#links.keepOnly(this.#resolver.owners());
     this.#training.hosts.lineAdvanced(workload, lineOf(update));
     this.#training.hosts.setPaused(workload, update.status === "suspended");
+  }
+
+  /** Something between these VNodes is stuck. What is missing is asked for again by whoever waits for it. */
+  #circle({ session, vnodes }: Circle): void {
+    const owners = vnodes.flatMap((vnode) => this.#resolver.locate(session as WorkloadId, vnode as VNodeId));
+    this.#links.renew(owners.map(({ pnode }) => pnode));
   }
 
   // Ending

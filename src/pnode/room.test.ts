@@ -34,6 +34,37 @@ test("one that begins anew does not count twice, and room that comes free in tim
   await assert.rejects(async () => room.takeAhead("c", 6), NoRoom);
 });
 
+test("several fit together, and beside those that wait for room already, or not at all", async () => {
+  const { world } = virtualWorld();
+  const room = new Room(world.timers, 10);
+  await room.take("a", 4, signal);
+  assert.equal(room.fits(new Map([["a", 4]])), true, "what is held does not count twice");
+  assert.equal(
+    room.fits(
+      new Map([
+        ["b", 3],
+        ["c", 3],
+      ]),
+    ),
+    true,
+  );
+  assert.equal(
+    room.fits(
+      new Map([
+        ["b", 3],
+        ["c", 4],
+      ]),
+    ),
+    false,
+  );
+  const leaving = new AbortController();
+  const waiting = room.take("d", 7, leaving.signal);
+  assert.equal(room.fits(new Map([["b", 3]])), false);
+  leaving.abort();
+  await waiting;
+  assert.equal(room.fits(new Map([["b", 3]])), true);
+});
+
 test("what is loaded ahead needs free room and never stands in the way of what is assigned", async () => {
   const { world } = virtualWorld();
   const room = new Room(world.timers, 10);

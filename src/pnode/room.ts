@@ -24,6 +24,7 @@ export class Room {
   #lentBytes: number;
   /** By VNode: what it needs, however often it begins anew. */
   readonly #held = new Map<string, number>();
+  readonly #awaited = new Map<string, number>();
   /** What is loaded in case that it is assigned; it never stands in the way of what is. */
   readonly #ahead = new Map<string, number>();
 
@@ -45,20 +46,25 @@ export class Room {
 
   /** Returns early when the signal aborts. */
   async take(vnode: string, bytes: number, signal: AbortSignal): Promise<void> {
-    for (let look = 1; ; look++) {
-      if (signal.aborted) return;
-      const others = sumOf(this.#held, vnode);
-      if (others + bytes <= this.#lentBytes) break;
-      if (look >= looksMax) throw new NoRoom(this.#sentence(bytes, others));
-      await sleep(this.#timers, lookMs, signal);
+    this.#awaited.set(vnode, bytes);
+    try {
+      for (let look = 1; ; look++) {
+        if (signal.aborted) return;
+        const others = sumOf(this.#held, vnode);
+        if (others + bytes <= this.#lentBytes) break;
+        if (look >= looksMax) throw new NoRoom(this.#sentence(bytes, others));
+        await sleep(this.#timers, lookMs, signal);
+      }
+      this.#ahead.delete(vnode);
+      this.#held.set(vnode, bytes);
+    } finally {
+      this.#awaited.delete(vnode);
     }
-    this.#ahead.delete(vnode);
-    this.#held.set(vnode, bytes);
   }
 
-  /** Whether it would be taken at once. */
-  fits(vnode: string, bytes: number): boolean {
-    return sumOf(this.#held, vnode) + bytes <= this.#lentBytes;
+  /** Whether all of these would be taken at once, beside those that wait for room already. */
+  fits(bytes: ReadonlyMap<string, number>): boolean {
+    return sumOf(new Map([...this.#awaited, ...this.#held, ...bytes]), "") <= this.#lentBytes;
   }
 
   takeAhead(vnode: string, bytes: number): void {

@@ -18,7 +18,7 @@ import type { Plan, VNodePlan } from "../network/plan.ts";
 import { type Assurance, isIdentityOf, type SessionIdentity, samplesOf } from "../network/settings/session.ts";
 import { trainingFromWire } from "../network/settings/wire.ts";
 import { tiedGroups } from "../network/ties.ts";
-import { buildingToLearn, compileAside } from "../network/works.ts";
+import { buildingToLearn, compileAside, type LearningGraphs } from "../network/works.ts";
 import type { DescribeSessionResponse } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { StateReader } from "../states/reader.ts";
 import { VNodeCompute } from "../vnode/compute.ts";
@@ -65,12 +65,14 @@ export class SessionContext {
   #batches: Promise<Batches> | undefined;
   /** What was fetched ahead: whoever waits for the rest need not read it again and again. */
   readonly #onDisk = new Set<Sha256>();
+  /** Of VNodes that may have to be taken over: the thread that builds graphs ends when nobody needs it. */
+  readonly #built = new Map<VNodeId, Promise<LearningGraphs>>();
 
   private constructor(
     options: SessionContextOptions,
     definition: string,
     plan: Plan,
-    { identity, checkpointEvery, assurance, restAfter, elastic }: ReturnType<typeof trainingOf>,
+    { identity, assurance, restAfter, ...told }: ReturnType<typeof trainingOf>,
   ) {
     this.#options = options;
     this.#definition = definition;
@@ -81,7 +83,7 @@ export class SessionContext {
     this.identity = identity;
     this.assurance = assurance;
     const { steps, validateEvery } = identity;
-    const counts = { steps, validateEvery, checkpointEvery, ...laneShare(identity), ...(elastic && { elastic }) };
+    const counts = { ...told, steps, validateEvery, ...laneShare(identity) };
     this.schedule = restAfter === undefined ? counts : { ...counts, restAfter };
   }
 
@@ -142,22 +144,33 @@ export class SessionContext {
     return this.#options.executorFor(numerics === "mixed" ? this.#options.engineOf(numericsClass) : numerics);
   }
 
+  #build(vnode: VNodeId): Promise<LearningGraphs> {
+    const { identity, samples } = this;
+    return runAside(this.#options.aside, buildingToLearn, {
+      ...{ definition: this.#definition, vnode, microbatch: samples, lossScale: 1 / identity.microbatches },
+      evaluates: identity.validateEvery > 0,
+    });
+  }
+
+  /** Before it is needed: graphs that stay built, and an engine that has run them once. Which engine lanes of mixed classes need is not known yet. */
+  async warm(vnode: VNodeId, name: string): Promise<void> {
+    if (this.identity.numerics === "mixed") return;
+    const { id } = originalOf(this.#network, this.#planOf(vnode));
+    const built = this.#built.get(id) ?? this.#build(id);
+    this.#built.set(id, built);
+    built.catch(() => this.#built.delete(id));
+    const compute = await this.computeFor(vnode, name);
+    await compute.close();
+  }
+
   /** The numerics of one VNode, without a state yet. */
   async computeFor(vnode: VNodeId, name: string, numericsClass = ""): Promise<VNodeCompute> {
-    const { plan, identity, samples } = this;
+    const { plan, identity } = this;
     const own = this.#planOf(vnode);
     const original = originalOf(this.#network, own);
     const executor = await this.#executor(numericsClass);
     if (executor.lost !== undefined) throw new NoRoom(executor.lost);
-    const graphs = await runAside(this.#options.aside, buildingToLearn, {
-      ...{
-        definition: this.#definition,
-        vnode: original.id,
-        microbatch: samples,
-        lossScale: 1 / identity.microbatches,
-      },
-      evaluates: identity.validateEvery > 0,
-    });
+    const graphs = await (this.#built.get(original.id) ?? this.#build(original.id));
     const compute = new VNodeCompute({
       name,
       plan: original,

@@ -4,14 +4,15 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@b
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Timers } from "../core/world.ts";
 import { within } from "./connections/deadline.ts";
-import type {
-  BidiMethod,
-  CallOptions,
-  Channel,
-  RequestInit,
-  ResponseOf,
-  ServerStreamMethod,
-  UnaryMethod,
+import {
+  type BidiMethod,
+  type CallOptions,
+  type Channel,
+  callTimeoutMsDefault,
+  type RequestInit,
+  type ResponseOf,
+  type ServerStreamMethod,
+  type UnaryMethod,
 } from "./network.ts";
 import { withoutKey } from "./routes/address.ts";
 import type { Pipe } from "./streams/pipe.ts";
@@ -33,8 +34,6 @@ export type OpenStream = (
   signal: AbortSignal | undefined,
 ) => ClientStream;
 
-/** A call that nobody answers must not hang for ever. */
-const callTimeoutMsDefault = 10_000;
 /** gRPC writes it with at most eight digits. */
 const callTimeoutMsMax = 99_999_999;
 

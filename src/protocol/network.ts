@@ -26,7 +26,7 @@ export interface Channel<Out, In> {
 }
 
 export interface CallOptions {
-  /** Of a unary call; streams last until somebody ends them. */
+  /** Of a unary call, all that comes before it included; streams last until somebody ends them. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -100,7 +100,18 @@ export function service<S extends DescService>(descriptor: S, handlers: Handlers
 }
 
 /** Anything on the port that is not an RPC: blobs, the dashboard, metrics, the OpenAI-compatible API. */
-export type HttpHandler = (request: Request, peer: string) => Promise<Response | undefined>;
+export type HttpHandler = (request: Request, peer: string, counted: Counted) => Promise<Response | undefined>;
+
+/** What a request takes of this process, by whose it is. */
+export interface Counted {
+  /** Bytes of it that came to lie in memory, or (negative) that lie there no more. False: there is no room, it must end. */
+  hold(bytes: number): boolean;
+  /** From now on it counts for this key, too, if there is one. Refuses with `resource_exhausted`. */
+  countFor(key: string | undefined): void;
+}
+
+/** For requests that did not come over a wire. */
+export const uncounted: Counted = { hold: () => true, countFor: () => {} };
 
 export interface Server {
   /** "host:port" as bound. */
@@ -163,6 +174,9 @@ export function isKnownBy(network: Pick<Network, "keys">, pinned: KeyId, { id, k
   if (id === undefined) return false;
   return network.keys ? network.keys.follows(pinned, keys ?? [id]) : id === pinned;
 }
+
+/** A call that nobody answers must not hang for ever. */
+export const callTimeoutMsDefault = 10_000;
 
 export const protocolMajor = 1;
 export const protocolMinor = 0;

@@ -5,6 +5,7 @@ import { messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { KeyId, PNodeId } from "../core/ids.ts";
 import { Backoff } from "../core/retry.ts";
+import { untilEither } from "../core/signals.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
 import { RelayService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
@@ -115,8 +116,7 @@ export class Reservations {
     const { tasks, world, signal } = this.#options;
     const attempt: Attempt = { ending: new AbortController() };
     this.#attempts.set(relay.address, attempt);
-    const ending = AbortSignal.any([signal, attempt.ending.signal]);
-    tasks.run(`waiting for calls at relay ${relay.name}`, async () => {
+    const wait = async (ending: AbortSignal) => {
       const backoff = new Backoff(retryMinMs, retryMaxMs, world.chance);
       while (!ending.aborted) {
         try {
@@ -132,7 +132,8 @@ export class Reservations {
         this.#reconsider();
         await sleep(world.timers, backoff.next(), ending);
       }
-    });
+    };
+    tasks.run(`waiting for calls at relay ${relay.name}`, () => untilEither([signal, attempt.ending.signal], wait));
   }
 
   async #wait(relay: RelayPlace, attempt: Attempt, signal: AbortSignal, backoff: Backoff): Promise<void> {

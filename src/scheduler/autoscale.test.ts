@@ -3,18 +3,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { PNodeId } from "../core/ids.ts";
-import {
-  autoscale,
-  effectivePrice,
-  type ScaleMachine,
-  type ScaleOffer,
-  type ScaleProvider,
-  type ScaleView,
-  type WaitingWork,
-} from "./autoscale.ts";
+import { autoscale, effectivePrice } from "./autoscale.ts";
 import { demandOfMemory } from "./demand.ts";
 import type { FleetNode } from "./placement/types.ts";
 import { requirementsNone } from "./placement/types.ts";
+import type { ScaleMachine, ScaleOffer, ScaleProvider, ScaleView, WaitingWork } from "./scale-types.ts";
 
 const gigabyte = 2 ** 30;
 

@@ -44,10 +44,16 @@ export function* placing(plan: PlacementPlan, fleet: Fleet, asked: Policy, pace:
   for (const care of cares) {
     const isFirst = care.everybody === cares[0]?.everybody && care.each === cares[0]?.each;
     const placement = yield* placeOn(plan, fleet, policy, { unproven, care, isFirst }, pace);
-    if (best === undefined || placement.unplaced.length < best.unplaced.length) best = placement;
+    if (best === undefined || lacksLess(placement.unplaced, best.unplaced)) best = placement;
     if (best.unplaced.length === 0) break;
   }
   return best as Placement;
+}
+
+/** Something that has no place at all stops everything; a further copy that has none stops nothing. */
+function lacksLess(one: readonly Unplaced[], other: readonly Unplaced[]): boolean {
+  const without = (unplaced: readonly Unplaced[]) => unplaced.filter(({ copy }) => copy === 0).length;
+  return without(one) < without(other) || (without(one) === without(other) && one.length < other.length);
 }
 
 interface Carefully {
@@ -250,7 +256,7 @@ function explain(work: Work, unit: Unit, bin: Bin | undefined, bins: readonly Bi
   const { plan, fleet, policy } = work;
   if (!bin) {
     if (copy === 0) work.whyNot ??= reasons(fleet, policy, plan.workload, bins);
-    const reason = copy === 0 ? (work.whyNot?.(unit) ?? "") : copyReason(copy);
+    const reason = copy === 0 ? (work.whyNot?.(unit) ?? "") : copyReason(copy, policy);
     for (const vnode of unit.vnodes) work.unplaced.push({ vnode: vnode.id, copy, reason });
     return;
   }
@@ -275,8 +281,9 @@ function reasonOf(bin: Bin, unit: Unit, slowest: number, copy: number): string {
   return `${which}${speed}, ${stage}${group}`;
 }
 
-function copyReason(copy: number): string {
-  return `copy ${copy + 1} needs a PNode of another owner with room; there is none`;
+function copyReason(copy: number, { checked }: Policy): string {
+  const beside = checked === undefined ? "" : " beside what checks take";
+  return `copy ${copy + 1} needs a PNode of another owner with room${beside}; there is none`;
 }
 
 function* placeCopies(
@@ -287,9 +294,10 @@ function* placeCopies(
   layout: Layout,
   pace: Pace,
 ): Search<void> {
-  const { policy, fleet } = work;
+  const { policy, fleet, crowds } = work;
   // PNodes that hold nothing but copies: what is put there counts for the copies that follow.
   const open = [...bins];
+  for (const bin of open) bin.memoryLeftBytes -= crowds.keptFromCopiesOn(bin.node);
   for (const unit of work.units) {
     const primary = settled.get(unit.index) ?? bins[layout[unit.index] as number]?.node.id;
     if (primary === undefined) continue;
@@ -329,6 +337,7 @@ function anyOther(
     for (const node of pool.nodes) {
       if (known.has(node.id) || owners.has(ownerOf(node, node.id)) || !eligible(node, policy, plan.workload)) continue;
       const bin = binOf(node, open.length, policy, plan.workload, crowds);
+      bin.memoryLeftBytes -= crowds.keptFromCopiesOn(node);
       if (!fits(bin, unit, purse)) continue;
       open.push(bin);
       return bin;

@@ -40,8 +40,8 @@ export class GroupedGrants<Granted> {
 }
 
 /** Neighbours together; a blob that is larger than a group is one of its own. */
-export function groupsOf(blobs: readonly MovedBlob[]): MovedBlob[][] {
-  const groups: MovedBlob[][] = [];
+export function groupsOf<Blob extends Pick<MovedBlob, "bytes">>(blobs: readonly Blob[]): Blob[][] {
+  const groups: Blob[][] = [];
   let room = 0;
   for (const blob of blobs) {
     const group = groups.at(-1);

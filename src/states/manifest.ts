@@ -2,7 +2,7 @@
 // other. The hash of the manifest is the state's name. Only the manifest tells the step, so a part that training did
 // not change keeps its name and is not sent again. Reading believes nothing that it did not check.
 
-import { blobBytesMax, stateBytesMax, statePartBytes } from "../core/blobs.ts";
+import { stateBytesMax, stateManifestBytesMax, statePartBytes } from "../core/blobs.ts";
 import { fail } from "../core/errors.ts";
 import { canonicalJson } from "../core/hash.ts";
 import { parseSha256, type Sha256 } from "../core/ids.ts";
@@ -62,7 +62,7 @@ export function writeStateManifest(manifest: StateManifest): Uint8Array<ArrayBuf
   const { metadata, tensors, bytes, partBytes, parts, apartBytes } = manifest;
   const written = { format, metadata, tensors, bytes, partBytes, parts, ...(apartBytes && { apartBytes }) };
   const text = new TextEncoder().encode(canonicalJson(written));
-  if (text.byteLength > blobBytesMax.states)
+  if (text.byteLength > stateManifestBytesMax)
     fail("resource_exhausted", `a state of ${tensors.length} tensors has a manifest of ${text.byteLength} bytes`);
   return text;
 }
@@ -70,7 +70,7 @@ export function writeStateManifest(manifest: StateManifest): Uint8Array<ArrayBuf
 /** `what` names the state in errors. */
 export function readStateManifest(text: Uint8Array, what: string): StateManifest {
   const refuse = (reason: string): never => fail("data_loss", `${what} has no usable manifest: ${reason}`);
-  if (text.byteLength > blobBytesMax.states) refuse(`it has ${text.byteLength} bytes`);
+  if (text.byteLength > stateManifestBytesMax) refuse(`it has ${text.byteLength} bytes`);
   const json = parseObject(text) ?? refuse("it is not a JSON object");
   if (json["format"] !== format) refuse(`its format is ${written(json["format"])}, not ${format}`);
   const { bytes, partBytes, parts } = json;

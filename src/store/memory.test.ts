@@ -13,7 +13,7 @@ blobConformance("memory", async () => {
   const handler = blobHttpHandler(blobs);
   return {
     blobs,
-    request: async (request) => (await handler(request, "test"))!,
+    request: async (request) => (await handler(request, "test", { hold: () => true }))!,
     inThePast: async (work) => {
       shiftMs = -3_600_000;
       try {

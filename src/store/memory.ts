@@ -6,8 +6,8 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Clock } from "../core/world.ts";
-import { checkBlobBytes, checkRange, collect, damagedUpload, missingBlob } from "./blobs/blob-checks.ts";
-import { type BlobSpace, type BlobStore, spacesOf } from "./blobs/blob-store.ts";
+import { checkBlobBytes, checkRange, collect, damagedUpload, missingBlob, slices } from "./blobs/blob-checks.ts";
+import { type BlobRange, type BlobSpace, type BlobStore, spacesOf } from "./blobs/blob-store.ts";
 import { BlobTokens } from "./blobs/blob-tokens.ts";
 import { Hints } from "./records/hints.ts";
 import { checkKey, checkValue, checkVersion, compareKeys, listRange, PageBuilder } from "./records/items.ts";
@@ -118,7 +118,11 @@ export function openMemoryBlobs(options: MemoryBlobOptions = {}): BlobStore {
 
 function openSpace(name: BlobSpaceName, tokens: BlobTokens, clock: Pick<Clock, "wallMs">): BlobSpace {
   const blobs = new Map<Sha256, { readonly content: Uint8Array; readonly modifiedWallMs: number }>();
-  const read = (hash: Sha256) => blobs.get(hash)?.content ?? missingBlob(hash, "memory");
+  const within = (hash: Sha256, range?: BlobRange) => {
+    const whole = blobs.get(hash)?.content ?? missingBlob(hash, "memory");
+    if (range !== undefined) checkRange(hash, range, whole.length);
+    return whole.subarray(range?.start, range?.end);
+  };
   return {
     async put(hash, content, bytes) {
       checkBlobBytes(name, hash, bytes);
@@ -127,13 +131,10 @@ function openSpace(name: BlobSpaceName, tokens: BlobTokens, clock: Pick<Clock, "
       blobs.set(hash, { content: whole, modifiedWallMs: clock.wallMs() });
     },
     async get(hash, range) {
-      const whole = read(hash);
-      if (range === undefined) return whole.slice();
-      checkRange(hash, range, whole.length);
-      return whole.slice(range.start, range.end);
+      return within(hash, range).slice();
     },
-    async *stream(hash) {
-      yield read(hash).slice();
+    async *stream(hash, range) {
+      for (const piece of slices(within(hash, range))) yield piece.slice();
     },
     async size(hash) {
       return blobs.get(hash)?.content.length;

@@ -4,9 +4,10 @@
 import { DcnrError, messageOf } from "../core/errors.ts";
 import * as grammarWorks from "../models/grammar/works.ts";
 import * as networkWorks from "../network/works.ts";
+import * as listWorks from "../trust/works.ts";
 import type { AsideAnswer, AsideOrder } from "./aside.ts";
 
-const works = { ...networkWorks, ...grammarWorks } as unknown as Record<
+const works = { ...networkWorks, ...grammarWorks, ...listWorks } as unknown as Record<
   string,
   { run?: (input: unknown) => Iterable<unknown> }
 >;

@@ -2,6 +2,7 @@
 // from other machines, and everything that came out of it. Outputs are a pure function of the interval: whoever repeats it
 // writes the same bytes. What is read here was written by strangers.
 
+import { auditBlobBytesMax } from "../core/blobs.ts";
 import { fail } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import { parseSha256, type Sha256 } from "../core/ids.ts";
@@ -42,8 +43,13 @@ export interface OutputList extends Interval {
 
 const formats = { inputs: "dcnr-inputs-1", outputs: "dcnr-outputs-1" } as const;
 
-/** A list of more would be an attack: 1,000 steps of 1,024 microbatches on one edge. */
-export const listBytesMax = 64 << 20;
+/** In or out: a list of so many has some 40 MB. Whoever stated more would fill the memory of those who look for them. */
+export const listedMax = 2 ** 17;
+
+/** A row of a list has up to seven, and those of steps and measures are fewer. */
+const marksMax = 16 * listedMax;
+const isMark = new Uint8Array(256);
+for (const mark of "[{,:") isMark[mark.charCodeAt(0)] = 1;
 
 export interface WrittenList {
   readonly hash: Sha256;
@@ -115,7 +121,8 @@ function text(value: unknown): string {
 }
 
 function parsed(content: Uint8Array, format: string, { session, vnode, from, to }: Interval): Record<string, unknown> {
-  if (content.byteLength > listBytesMax) refuse(`it has ${content.byteLength} bytes`);
+  if (content.byteLength > auditBlobBytesMax) refuse(`it has ${content.byteLength} bytes`);
+  if (markCount(content) > marksMax) refuse("it is made of too many small things");
   let json: unknown;
   try {
     json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(content));
@@ -130,9 +137,17 @@ function parsed(content: Uint8Array, format: string, { session, vnode, from, to 
   return list;
 }
 
+/** So many values JSON has at most. Empty ones take twenty times their length in memory, which would end the process that reads them. */
+function markCount(content: Uint8Array): number {
+  let count = 0;
+  for (let at = 0; at < content.byteLength; at++) count += isMark[content[at] as number] as number;
+  return count;
+}
+
 function rows(value: unknown, width: number): unknown[][] {
   if (!Array.isArray(value) || !value.every((row) => Array.isArray(row) && row.length === width))
     return refuse("its messages have the wrong form");
+  if (value.length > listedMax) refuse(`it names ${value.length} messages, at most ${listedMax} are read`);
   return value as unknown[][];
 }
 

@@ -32,6 +32,17 @@ describe("a lane that has a class of its own", () => {
     assert.deepEqual(plannedSteps(book({ own: "wasm", common: "avx2" }, "avx2")), [7, 12]);
   });
 
+  it("evaluates after the last round in the class of its last plan, or not at all", () => {
+    const last = (classes: LaneClasses | undefined) => {
+      const told = book(classes, "wasm");
+      told.tell([{ round: 1, lanes: [{ lane: 1, steps: 3, class: "neon", samples: [[14, 3]] }], counted: [1] }]);
+      return [8, 12].filter((step) => told.evaluates(step));
+    };
+    assert.deepEqual(last({ own: "neon", common: "wasm" }), [8, 12]);
+    assert.deepEqual(last({ own: "wasm", common: "wasm" }), [8], "step 8 waits for its class by itself");
+    assert.deepEqual(last(undefined), [8, 12]);
+  });
+
   it("is what a session of one class knows nothing of", () => {
     assert.deepEqual(plannedSteps(book(undefined, "avx2")), [0, 1, 2, 3, 4, 5, 6, 7, 12]);
   });

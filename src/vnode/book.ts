@@ -76,6 +76,16 @@ export class RoundBook {
     return this.#classes.own === "" || own === undefined || own.class === this.#classes.own;
   }
 
+  /**
+   * True if what the weights are worth after `step` updates may be computed here. After the last round no plan follows that would name a
+   * class: a lane evaluates in that of the last one, or, where it has moved to another since, not at all.
+   */
+  evaluates(step: number): boolean {
+    const { steps } = this.#schedule;
+    const round = step === steps ? roundAt(this.#schedule, steps - 1) : undefined;
+    return round === undefined || this.#isOwnClass(round);
+  }
+
   /** True once it is known whose work counts in the round of this step. */
   isClosed(step: number): boolean {
     const round = roundAt(this.#schedule, step);

@@ -2,6 +2,7 @@
 // becomes depend on its state and on the named messages alone; the order of events changes only when things happen.
 
 import { assert, unreachable } from "../core/assert.ts";
+import { checkpointDue } from "../network/checkpoints.ts";
 import type { PlanEdge } from "../network/plan.ts";
 import type { ToldRound } from "../network/rounds.ts";
 import { type LaneClasses, RoundBook } from "./book.ts";
@@ -13,7 +14,7 @@ import { Mail } from "./mail.ts";
 import { type Direction, type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { Outbox } from "./outbox.ts";
 import type { Role } from "./role.ts";
-import { addedUpIn, checkpointDue, evaluationDue, type Schedule } from "./schedule.ts";
+import { addedUpIn, reachableFrom, type Schedule } from "./schedule.ts";
 import { StepWork } from "./step-work.ts";
 
 export interface ProcessOptions {
@@ -88,6 +89,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   #isPlanned = true;
   #started = false;
   #full = false;
+  /** How far it goes on from a line. */
+  #reach = { line: -1, step: 0 };
   /** Microbatches between forward and backward. Changes when things happen, never what they are. */
   #window: number;
   #paused = false;
@@ -266,7 +269,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   }
 
   #publishEvaluation(): void {
-    if (evaluationDue(this.#schedule, this.#step))
+    if (this.#work.evaluates)
       this.#emit({ kind: "publishEvaluation", step: this.#step, measures: this.#work.measured("evaluation") });
   }
 
@@ -305,10 +308,11 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
 
   /** A full store of retained messages holds a VNode back, but never before the checkpoint that would empty it. */
   #mayStartStep(): boolean {
-    const { checkpointEvery, restAfter } = this.#schedule;
+    const { restAfter } = this.#schedule;
     if (restAfter !== undefined && this.#step > restAfter) return false;
-    if (this.#full && this.#step >= this.line + checkpointEvery) return false;
-    return this.#step < this.line + checkpointEvery + stepsBeyondLineMax;
+    if (this.#reach.line !== this.line)
+      this.#reach = { line: this.line, step: reachableFrom(this.#schedule, this.line) };
+    return this.#step < this.#reach.step + (this.#full ? 0 : stepsBeyondLineMax);
   }
 
   #startForward(microbatch: number, mode: "training" | "evaluation"): boolean {

@@ -1,13 +1,14 @@
 // What happens in which step: training microbatches, evaluation microbatches, checkpoints. Pure functions of the
 // session's settings, so that all VNodes agree without talking.
 
+import { checkpointAfter } from "../network/checkpoints.ts";
 import { isCommon, roundAt } from "../network/rounds.ts";
 import type { SessionIdentity, SessionPolicy } from "../network/settings/session.ts";
 import type { RoundBook } from "./book.ts";
 
 export type Schedule = Rounds &
   Pick<SessionIdentity, "microbatches" | "validateEvery" | "validationMicrobatches"> &
-  Pick<SessionPolicy, "checkpointEvery" | "restAfter" | "elastic">;
+  Pick<SessionPolicy, "checkpointEvery" | "roundCheckpoints" | "restAfter" | "elastic">;
 
 type Rounds = Pick<SessionIdentity, "steps" | "sync">;
 
@@ -36,21 +37,21 @@ export function trainingCount(schedule: Schedule, step: number, book: RoundBook)
   return book.learns(step) ? schedule.microbatches : 0;
 }
 
-export function evaluationCount(schedule: Schedule, step: number): number {
-  return evaluationDue(schedule, step) ? schedule.validationMicrobatches : 0;
+export function evaluationCount(schedule: Schedule, step: number, book: RoundBook): number {
+  return evaluationDue(schedule, step) && book.evaluates(step) ? schedule.validationMicrobatches : 0;
 }
 
+/** All that may travel in a step, whoever has a part in it. */
 export function microbatchCount(schedule: Schedule, step: number): number {
-  return schedule.microbatches + evaluationCount(schedule, step);
+  return schedule.microbatches + (evaluationDue(schedule, step) ? schedule.validationMicrobatches : 0);
 }
 
 /**
- * True if the state after `step` updates is made durable. Where rounds close without those who are late, also when all that a lane
- * learns in one is learned, which says that it is ready, and at its end, where lanes come and go.
+ * Up to this step a VNode goes on wherever the line stays: to the next checkpoint, which moves it. Where a round closes without late lanes,
+ * the line may stay as long as these do, and the others go on to the round's end, since that is what closes it.
  */
-export function checkpointDue(schedule: Schedule, step: number): boolean {
-  if (step <= 0) return false;
-  if (step === schedule.steps || step % schedule.checkpointEvery === 0) return true;
-  if (schedule.elastic !== "on") return false;
-  return roundAt(schedule, step)?.last === step || roundAt(schedule, step)?.first === step;
+export function reachableFrom(schedule: Schedule, line: number): number {
+  const next = checkpointAfter(schedule, line);
+  const round = schedule.elastic === "on" ? roundAt(schedule, line) : undefined;
+  return Math.max(next, round?.last ?? 0);
 }

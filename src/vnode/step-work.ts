@@ -34,7 +34,7 @@ export class StepWork {
     this.step = step;
     this.#role = role;
     this.#training = trainingCount(schedule, step, book);
-    this.#evaluations = evaluationCount(schedule, step);
+    this.#evaluations = evaluationCount(schedule, step, book);
     this.#firstEvaluation = schedule.microbatches;
     this.#across = () => acrossLanes(role, schedule, step, book);
   }
@@ -47,6 +47,11 @@ export class StepWork {
   /** Nobody learns in it, or only others do. */
   get rests(): boolean {
     return this.#training === 0;
+  }
+
+  /** The weights are evaluated as they are before it. */
+  get evaluates(): boolean {
+    return this.#evaluations > 0;
   }
 
   get sharePending(): boolean {

@@ -6,7 +6,7 @@ import { silentRoot } from "../trust/silent.ts";
 import type { Measures, Proof } from "./effects.ts";
 import { keyOf, type MessageName } from "./names.ts";
 import type { Role } from "./role.ts";
-import { checkpointDue, type Schedule } from "./schedule.ts";
+import type { Schedule } from "./schedule.ts";
 
 export interface Passage {
   readonly from: number;
@@ -121,14 +121,6 @@ export class Transcript {
         : edgeRoot((byEdge.get(edge) ?? []).map(({ name, hash }) => [keyOf(name), hash] as const));
     return Object.fromEntries(this.#edges.map((edge) => [edge, rootOf(edge)]));
   }
-}
-
-/** The interval that a step belongs to; validation after the last update belongs to the last one. */
-export function intervalOf(schedule: Schedule, step: number): { readonly from: number; readonly to: number } {
-  const within = Math.min(step, schedule.steps - 1);
-  let to = within + 1;
-  while (to < schedule.steps && !checkpointDue(schedule, to)) to++;
-  return { from: Math.floor(within / schedule.checkpointEvery) * schedule.checkpointEvery, to };
 }
 
 function edgesOf(role: Role): string[] {

@@ -8,13 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { confinementFlags } from "../../src/cli/machine/confinement.ts";
+import { confinementFlags } from "../../src/cli/machine/apart/confinement.ts";
 import { packagePath } from "../../src/cli/machine/software.ts";
 import { setAdditionsFolder } from "../../src/core/optional.ts";
 import { kernelModuleBytes } from "../../src/engine/kernels/kernel-module.ts";
 import { compileGraph } from "../../src/engine/portable/compile.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildTraining } from "../../src/network/graphs/graphs.ts";
+import { lentProcesses, ofProcess, standingOf } from "../lent-processes.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "dcnr-confined-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -70,7 +71,7 @@ describe("code that is made from strangers' definitions", () => {
   });
 });
 
-it("dcnr join gives up its rights and its owner's environment, keeping its process id and its settings", {
+it("dcnr join gives up its rights, its terminal and its owner's environment, keeping its process id and its settings", {
   skip: !existsSync("/proc/self/cmdline") && "needs /proc",
 }, async () => {
   const settings = join(scratch, "config.yaml");
@@ -87,20 +88,36 @@ it("dcnr join gives up its rights and its owner's environment, keeping its proce
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said += text;
   });
+  const until = async <Found>(find: () => Found | undefined | false): Promise<Found> => {
+    for (let tries = 0; ; tries++) {
+      const found = find();
+      if (found) return found;
+      assert.ok(tries < 1_500, "it is not what was started");
+      assert.equal(child.exitCode, null, said);
+      await sleep(20);
+    }
+  };
   try {
-    const of = (file: string) => readFileSync(`/proc/${child.pid}/${file}`, "utf8").split("\0");
-    while (!of("cmdline").includes("--permission")) {
-      assert.equal(child.exitCode, null, said);
-      await sleep(20);
+    const front = child.pid ?? 0;
+    const { pnode, gate } = await until(() => {
+      const { pnode, gate } = lentProcesses(front);
+      return pnode !== undefined && gate !== undefined && { pnode, gate };
+    });
+    for (const pid of [front, pnode]) {
+      const environment = ofProcess(pid, "environ").split("\0");
+      assert.ok(environment.includes("DCNR_NAME=from-the-file"));
+      assert.equal(environment.filter((one) => one.includes("planted")).length, 0);
     }
-    const environment = of("environ");
-    assert.ok(environment.includes("DCNR_NAME=from-the-file"));
-    assert.equal(environment.filter((one) => one.includes("planted")).length, 0);
+    const { session, terminal } = standingOf(pnode) ?? assert.fail(said);
+    assert.deepEqual({ session, terminal }, { session: pnode, terminal: 0 });
+    for (const pid of [front, pnode, gate])
+      assert.match(
+        ofProcess(pid, "cmdline"),
+        /^[^\0]*node[^\0]*\0(--[^\0]*\0)*--max-old-space-size=\d+\0/,
+        "its heap has a bound",
+      );
     // It has got as far as its own directory with what is left to it.
-    while (!existsSync(join(directory, "user.json"))) {
-      assert.equal(child.exitCode, null, said);
-      await sleep(20);
-    }
+    await until(() => existsSync(join(directory, "user.json")));
     assert.match(readFileSync(join(directory, "user.json"), "utf8"), /from-the-file/);
   } finally {
     child.kill("SIGKILL");

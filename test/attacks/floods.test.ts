@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, type Settings } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { toBinary } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import { ManualTimers } from "../../src/protocol/connections/timers.testing.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { Health, HealthCheckRequestSchema } from "../../src/protocol/gen/grpc/health/v1/health_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
-import { type Gate, service } from "../../src/protocol/network.ts";
+import { type Gate, type HttpHandler, service } from "../../src/protocol/network.ts";
 import { healthService } from "../../src/protocol/server/health.ts";
 import { type GuestLimits, guestLimitsDefault } from "../../src/protocol/server/limits.ts";
 
@@ -24,7 +24,7 @@ interface Scene {
   /** Opens connections as the attacker does, each having said so much. */
   flood(count: number, bytes: string): Promise<Socket[]>;
   /** An HTTP/2 connection from this address. */
-  session(from: string): ClientHttp2Session;
+  session(from: string, settings?: Settings): ClientHttp2Session;
   /** An honest call from another address is answered. */
   answered(): Promise<void>;
   /** How many calls reached a handler. */
@@ -63,7 +63,7 @@ async function scene(run: (scene: Scene) => Promise<void>, limits: Partial<Guest
       measureLine: never,
     },
   });
-  const server = await network.serve("127.0.0.1:0", [counted, machines], async () => new Response("page"), gate);
+  const server = await network.serve("127.0.0.1:0", [counted, machines], page, gate);
   const [host, port] = server.address.split(":") as [string, string];
   const sockets: Socket[] = [];
   const dial = (localAddress: string) => {
@@ -72,8 +72,8 @@ async function scene(run: (scene: Scene) => Promise<void>, limits: Partial<Guest
     sockets.push(socket);
     return socket;
   };
-  const session = (from: string) => {
-    const opened = connectHttp2(`http://${server.address}`, { createConnection: () => dial(from) });
+  const session = (from: string, settings: Settings = {}) => {
+    const opened = connectHttp2(`http://${server.address}`, { settings, createConnection: () => dial(from) });
     opened.on("error", () => {});
     return opened;
   };
@@ -110,6 +110,11 @@ async function scene(run: (scene: Scene) => Promise<void>, limits: Partial<Guest
     await network.close();
   }
 }
+
+const page: HttpHandler = async (request) => {
+  if (new URL(request.url).pathname === "/waits") await new Promise(() => {});
+  return new Response("page");
+};
 
 const grpc = { ":method": "POST", "content-type": "application/grpc+proto", te: "trailers" };
 const checkPath = "/grpc.health.v1.Health/Check";
@@ -239,6 +244,37 @@ describe("K: a flood on one connection", () => {
         assert.equal(calls.length, 18, "and calls that never came whole have ended");
       },
       { bytesPerAddress: 8 << 20 },
+    ));
+
+  it("of bodies that nobody reads, behind answers that nobody takes: no more is kept than is borne", () =>
+    scene(
+      async ({ session, answered }) => {
+        for (const authority of ["127.0.0.1", "evil.example"]) {
+          const greedy = session(attacker, { initialWindowSize: 0 });
+          const open = Array.from({ length: 16 }, () => {
+            const stream = greedy.request({ ":path": "/", ":authority": authority }, { endStream: false });
+            stream.on("error", () => {});
+            stream.write(Buffer.alloc(256 << 10));
+            return stream;
+          });
+          // What was refused is not kept; of the rest, whoever is above its share ends.
+          if (authority === "127.0.0.1") await until(() => open.filter(({ closed }) => !closed).length <= 4);
+          await answered();
+          greedy.destroy();
+        }
+      },
+      { bytesPerAddress: 1 << 20 },
+    ));
+
+  it("of bodies over HTTP/1.1 that nobody reads yet: no more is kept than is borne", () =>
+    scene(
+      async ({ flood, answered }) => {
+        const head = "POST /waits HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1000000\r\n\r\n";
+        const sockets = await flood(32, head + "x".repeat(256 << 10));
+        await until(() => sockets.filter(({ closed }) => !closed).length <= 16);
+        await answered();
+      },
+      { bytesPerAddress: 1 << 20 },
     ));
 
   it("of registrations is refused beyond what a minute allows, however soon each ends", () =>

@@ -49,6 +49,18 @@ describe("P: odd requests", () => {
       assert.match(await get(host), /^HTTP\/1\.1 403 /, host);
   });
 
+  it("for methods, with a Host that only looks like one or with none, are refused and end nothing", async () => {
+    const path = "/grpc.health.v1.Health/Check";
+    for (const host of ["127.0.0.1:99999", "[:::]", "256.256.256.256"]) {
+      assert.match(await get(host, path), /^HTTP\/1\.1 403 /, host);
+      const posted = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`;
+      assert.match(await answer(posted), /^HTTP\/1\.1 403 /, host);
+    }
+    assert.match(await answer(`GET ${path} HTTP/1.0\r\n\r\n`), /^HTTP\/1\.1 400 /);
+    assert.match(await get("", path), /^HTTP\/1\.1 400 /);
+    assert.match(await get("127.0.0.1"), /^HTTP\/1\.1 200 /, "others are answered");
+  });
+
   it("under a name that is not ours are refused, reading too", async () => {
     assert.match(await get("evil.example"), /^HTTP\/1\.1 403 /);
     assert.match(

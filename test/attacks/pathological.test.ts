@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { auditBlobBytesMax } from "../../src/core/blobs.ts";
 import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { tokenizerJson } from "../../src/data/bpe/json.ts";
@@ -13,8 +14,8 @@ import { Prompts } from "../../src/orchestrator/serving/prompts.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { openAside } from "../../src/system/threads/aside.ts";
-import { writeInputs, writeOutputs } from "../../src/trust/lists.ts";
-import { firstDifference, inputHashes } from "../../src/trust/works.ts";
+import { listedMax, writeInputs, writeOutputs } from "../../src/trust/lists.ts";
+import { firstDifference, inputHashes, inputsRead, lackingIn } from "../../src/trust/works.ts";
 import { Lab, refused } from "./lab.ts";
 
 /** No input may hold the thread that answers longer. */
@@ -50,13 +51,13 @@ after(() => aside.close());
 
 describe("M: lists of messages", () => {
   const interval = { session: "s", vnode: "a", from: 0, to: 2 };
-  const messages = Array.from({ length: 70_000 }, (_, i) => ({
-    ...{ key: `1/${i}/f/a>b`, hash: sha256(String(i)), sender: "p", life: "l", signature: "s".repeat(88) },
+  const messages = Array.from({ length: listedMax }, (_, i) => ({
+    ...{ key: `1/${i}/f/a>b`, hash: sha256(String(i)), sender: "p".repeat(52), life: "l", signature: "s".repeat(88) },
   }));
   const inputs = writeInputs({ ...interval, messages, keys: {} }).content;
   const outputs = writeOutputs({
     ...{ ...interval, steps: [], measures: [], evaluations: [] },
-    messages: messages.map(({ key, hash }, i) => [key, i === 69_999 ? sha256("another") : hash] as const),
+    messages: messages.map(({ key, hash }, i) => [key, i === listedMax - 1 ? sha256("another") : hash] as const),
   }).content;
 
   it("as long as they get are read for audits and disputes, and hold nobody up", async () => {
@@ -64,11 +65,31 @@ describe("M: lists of messages", () => {
     assert.equal((await listing()).length, messages.length);
     const compared = { sent: { content: outputs, interval }, taken: { content: inputs, interval }, edge: "f/a>b" };
     const comparing = () => firstDifference(aside, compared);
-    assert.equal((await comparing())?.input.key, "1/69999/f/a>b");
+    assert.equal((await comparing())?.input.key, `1/${listedMax - 1}/f/a>b`);
     for (const run of [listing, comparing]) {
       const held = await heldMs(run);
       assert.ok(held < heldMsMax, `${held} ms`);
     }
+  });
+
+  it("made of nothing but small things, as large as is stored at all, are refused before they fill the memory", async () => {
+    for (const thing of ["{}", '{"a":[]}']) {
+      const rubbish = Buffer.from(`[${`${thing},`.repeat(Math.floor(auditBlobBytesMax / (thing.length + 1)) - 2)}0]`);
+      await refused(inputHashes(aside, rubbish, interval), "data_loss", /too many small things/);
+      const looked = { content: rubbish, interval, edges: {}, present: new Set<string>() };
+      assert.equal((await lackingIn(aside, looked)).kind, "unfit");
+    }
+  });
+
+  it("that name more than are read are refused", async () => {
+    const [more] = messages;
+    const { content } = writeInputs({
+      ...interval,
+      messages: [...messages, more as (typeof messages)[number]],
+      keys: {},
+    });
+    await refused(inputsRead(aside, content, interval), "data_loss", /at most 131072 are read/);
+    assert.equal((await inputsRead(aside, inputs, interval)).messages.length, listedMax);
   });
 
   it("that are none are refused by a sentence", async () => {

@@ -1,5 +1,6 @@
 // Secrets that were planted in a small network of real processes: an API key, an invite's token, private keys, addresses of
-// blobs, a prompt. Everything that the network prints and everything that anybody may read of it is searched for them.
+// blobs, a prompt and what a model answers to it. Everything that the network prints, everything that anybody may read of it, and for prompt and
+// answers every file that it writes, is searched for them.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -13,6 +14,7 @@ import { packagePath } from "../../src/cli/machine/software.ts";
 import { Client } from "../../src/client/client.ts";
 import { withoutKey } from "../../src/protocol/routes/address.ts";
 import { trainOnInlineData } from "../small-training.ts";
+import { writeTinyModel } from "../tiny-model.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "dcnr-secrets-"));
 const children: ChildProcess[] = [];
@@ -98,6 +100,35 @@ it("no log, event, metric or page tells a secret", async () => {
   assert.equal(answers.length, 22);
   await fetch(`http://${address}/v1/models`, { headers: { authorization: `Bearer ${secret}x` } });
 
+  // A model that answers: what it was asked and what it said may lie nowhere, neither in the store nor with the machine that computed it.
+  const folder = join(scratch, "tiny");
+  const turns = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  writeTinyModel(folder, { template: turns, endTokens: [703], weight: (index) => Math.sin(index * index) });
+  const commands = [
+    ["model", "import", folder],
+    ["serve", "tiny"],
+  ];
+  const told: string[] = [];
+  for (const words of commands) told.push(await ran([...words, "--orchestrator", address], { DCNR_API_KEY: secret }));
+  let model = (await client.models.list())[0];
+  for (let look = 0; look < 600 && model?.status !== "ready"; look++) {
+    await sleep(50);
+    model = (await client.models.list())[0];
+  }
+  assert.equal(model?.status, "ready", `${told.join("\n")}\n${model?.reason}`);
+  const made: string[] = [];
+  for (const [path, body] of Object.entries({
+    "/v1/completions": { prompt, max_tokens: 24 },
+    "/v1/chat/completions": { messages: asked, max_tokens: 24 },
+    "/v1/responses": { input: prompt, max_output_tokens: 24 },
+    "/v1/embeddings": { input: [prompt] },
+    "/api/generate": { prompt, stream: false, options: { num_predict: 24 } },
+  })) {
+    await post(path, JSON.stringify({ model: "tiny", ...body }));
+    const said = /"(?:text|content|response)":"((?:[^"\\]|\\.){12,})"/.exec(answers.at(-1) as string)?.[1];
+    if (said !== undefined) made.push(said);
+  }
+
   // What is asked of a job may hold prompts; whoever may not see it gets the list alone.
   const spec = { source: "planted-source-1234", dataset: "none", split: "all", samples: 2, batch: 1 };
   await client.jobs.submit([{ kind: "evaluate", name: "planted", key: "planted-key", spec }]).catch(() => {});
@@ -124,8 +155,19 @@ it("no log, event, metric or page tells a secret", async () => {
   read["the PNode's metrics"] = await (await fetch(`http://${withoutKey(pnode.address)}/metrics`)).text();
   await client.close();
 
+  assert.equal(made.length, 4, answers.slice(-5).join("\n"));
+  const files = globSync(join(scratch, "**/*")).filter((path) => statSync(path).isFile() && !path.startsWith(folder));
+  for (const file of files) {
+    const content = readFileSync(file);
+    // As it stands in JSON, too: a record or an event would hold it so.
+    for (const text of [prompt, ...made, ...made.map((one) => JSON.parse(`"${one}"`) as string)])
+      assert.ok(!content.includes(text), `${file.slice(scratch.length)} holds what was asked or answered`);
+  }
+  for (const [where, content] of Object.entries(read))
+    for (const text of made) assert.ok(!content.includes(text), `${where} tells an answer`);
+
   const planted: Record<string, string> = { "API key": secret, invite: token, prompt, note, spec: spec.source };
-  for (const file of globSync(join(scratch, "**/*")).filter((path) => statSync(path).isFile())) {
+  for (const file of files) {
     const pem = /BEGIN PRIVATE KEY-----(?:\\n|\s)+([A-Za-z0-9+/=]{40,})/.exec(readFileSync(file, "latin1"));
     if (pem) planted[`the key in ${file.slice(scratch.length)}`] = pem[1] as string;
   }

@@ -1,8 +1,10 @@
 // Browsers for the tests: always the Chromium in our packages, which needs no root and is the same everywhere; and
 // those that the machine has, whose version nobody chose.
 
-import { existsSync, mkdirSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const args = [
@@ -23,9 +25,35 @@ const artefacts = join(import.meta.dirname, "../../test-artefacts");
 
 /** The browser that decides whether the tests pass. */
 export async function launchBrowser({ gpu = false } = {}): Promise<Browser> {
-  const { default: packaged } = await import("@sparticuz/chromium");
+  const executablePath = await packagedBrowser();
   const own = gpu ? [...args.filter((one) => one !== "--disable-gpu"), ...gpuArgs] : args;
-  return chromium.launch({ executablePath: await packaged.executablePath(), args: own });
+  return chromium.launch({ executablePath, args: own });
+}
+
+/**
+ * Unpacked once for each clone. The package would unpack itself into a place that all share, and hand it to the second
+ * one who asks while the first one is still writing: so it unpacks into a folder of its own, which takes its name whole.
+ */
+async function packagedBrowser(): Promise<string> {
+  const modules = join(import.meta.dirname, "../../node_modules");
+  const unpacked = join(modules, ".cache", "chromium");
+  if (!existsSync(unpacked)) {
+    mkdirSync(join(modules, ".cache"), { recursive: true });
+    const draft = mkdtempSync(`${unpacked}-`);
+    const program = 'import chromium from "@sparticuz/chromium"; await chromium.executablePath();';
+    await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
+      cwd: join(modules, ".."),
+      env: { ...process.env, TMPDIR: draft },
+    });
+    try {
+      renameSync(draft, unpacked);
+    } catch (error) {
+      rmSync(draft, { recursive: true, force: true });
+      // Somebody else was faster.
+      if (!existsSync(unpacked)) throw error;
+    }
+  }
+  return join(unpacked, "chromium");
 }
 
 export interface FoundBrowser {

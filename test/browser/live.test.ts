@@ -106,7 +106,7 @@ test("a killed PNode's VNodes turn red, move to another host, and go on", async 
   await untilStepAbove(reached);
   const mark = page.locator('[data-mark="recovered"]');
   await mark.waitFor({ state: "attached" });
-  assert.match((await mark.textContent()) ?? "", /was lost at step \d+; back in [\d.]+ s; nothing lost/);
+  assert.match((await mark.textContent()) ?? "", /was lost at step \d+; back in [\d.]+ m?s; nothing lost/);
 });
 
 test("events can be filtered by level, kind and text", async () => {
@@ -168,7 +168,8 @@ test("a served model answers in the chat box", async () => {
   await page.getByRole("button", { name: "Send" }).click();
   const answer = page.locator('.turn[data-who="model"][data-state="done"]');
   await answer.waitFor();
-  assert.match((await answer.textContent()) ?? "", /\d+ tokens, /);
+  // How many a second is said of answers that take long enough, which depends on the machine.
+  assert.match((await answer.textContent()) ?? "", /\d+ tokens?\b/);
   await page
     .getByText(/VNodes? of served models/)
     .first()

@@ -177,7 +177,16 @@ for (const { name, launch } of browsersHere().filter(({ decides }) => decides))
         await page.getByLabel("Message").fill("The whale");
         await page.getByLabel("Message").press("Enter");
         await page.getByText(/\d+ tokens, [\d.]+\/s/).waitFor();
-        await page.getByRole("button", { name: "Stop", exact: true }).click();
+        const stop = page.getByRole("button", { name: "Stop", exact: true });
+        const before = await stop.boundingBox();
+        const log = page.getByRole("log", { name: "Conversation" });
+        const said = (await log.innerText()).length;
+        await page.waitForFunction(
+          (length) => (document.querySelector('[role="log"]') as HTMLElement).innerText.length > length + 200,
+          said,
+        );
+        assert.deepEqual(await stop.boundingBox(), before, "what is pressed stays where it is while text arrives");
+        await stop.click();
         const note = page.getByText(/stopped after \d+ tokens, [\d.]+\/s · from machine-1, machine-2/);
         await note.waitFor();
         await page.reload();

@@ -86,6 +86,36 @@ describe("a machine", () => {
     await stage.stop();
   });
 
+  it("that is sent away while its registration is being written does not stay", async () => {
+    const revoked = Promise.withResolvers<void>();
+    let isWriting = false;
+    const stage = new Stage(1, (view) => {
+      const slow = async (...given: Parameters<typeof view.put>) => {
+        if (given[0] === "pnode/bad" && !isWriting) {
+          isWriting = true;
+          await revoked.promise;
+        }
+        return view.put(...given);
+      };
+      return new Proxy(view, {
+        get: (target, name) => (name === "put" ? slow : Reflect.get(target, name).bind(target)),
+      });
+    });
+    await stage.orchestrator("o1");
+    await joins(stage, "good");
+    const bad = stage.pnode("bad");
+    await stage.until("it is being written", () => isWriting);
+    await stage.call(method.revokePNode, { pnode: "bad" });
+    revoked.resolve();
+    await stage.pass(3_000);
+    assert.equal((await stage.pnodeRecord("bad"))?.status, "lost");
+    assert.ok(bad.errors.some(({ message }) => /was sent away/.test(message)));
+    const session = await stage.session();
+    await stage.untilRecord<VNodeRecord>("it runs", `vnode/${session}/a`, ({ members }) => members.length === 1);
+    assert.ok(!(await ownersOf(stage, session)).includes("bad"));
+    await stage.stop();
+  });
+
   it("that is drained keeps its stream and gets nothing until that is undone; only who is gone is forgotten", async () => {
     const stage = new Stage();
     await stage.orchestrator("o1");

@@ -97,6 +97,21 @@ describe("providers", () => {
     await stage.stop();
   });
 
+  it("are not blamed for a machine that joined and was taken away before anybody had noted that it came", async () => {
+    const { stage, machines } = await staged({ stepMs: 500 });
+    await add(stage);
+    const job = await submit(stage, 2);
+    await stage.until("it is there", () => [...machines.pnodes.values()].some((one) => one.attachedTo !== ""), 60_000);
+    assert.equal((await instances(stage))[0]?.status, "started", "that it came is not noted yet");
+    machines.take(machines.running()[0] as string);
+    await until(stage, job, "done", 60_000);
+    const lost = (await instances(stage)).find(({ detail }) => /preempted/.test(detail));
+    assert.match(lost?.detail ?? "", /^it is gone/);
+    const learned = (await stage.record<ProviderRecord>("provider/lab"))?.learned["small"];
+    assert.deepEqual([learned?.losses, learned?.broken], [1, 0]);
+    await stage.stop();
+  });
+
   it("lose nothing by a crash: what was started is adopted by the next orchestrator, and not started twice", async () => {
     const { stage, machines } = await staged({ bootMs: 30_000 }, ["o1", "o2"]);
     machines.failsAfter = true;

@@ -41,6 +41,8 @@ describe("a key that is limited", () => {
     await assert.rejects(stage.callAs(ben, SessionService.method.listStates, { session }), limited);
     const { session: made } = await stage.callAs(ada, createSession, { settings: { ...settings, seed: 7n } });
     await stage.callAs(ada, deleteSession, { id: made?.id as string });
+    const { acts } = await stage.call(RightsService.method.listActs, { who: ben });
+    assert.deepEqual(acts, [], "what such a key may not do is no act");
     await stage.callAs(ada, startSession, { id: session });
     // What belongs to no network is closed, whatever the scope: data, machines, keys.
     await assert.rejects(stage.callAs(ada, DatasetService.method.deleteDataset, { name: "data" }), limited);
@@ -68,6 +70,12 @@ describe("a key that is limited", () => {
     await assert.rejects(stage.callAs(ada, DatasetService.method.deleteDataset, { name: "data" }), refused);
     const taken = { settings: { ...settings, seed: 10n, initialState: others } };
     await assert.rejects(stage.callAs(ada, createSession, taken), refused, "nor the weights of others' sessions");
+    const read = { model: "mine", dataset: "data", split: "all", count: 4 };
+    await assert.rejects(
+      stage.callAs(ada, InferenceService.method.forward, read),
+      refused,
+      "nor data by way of a model",
+    );
     await assert.rejects(stage.callAs(ada, InferenceService.method.createApiKey, { scopes: ["admin"] }), refused);
     // Whose a machine is, it says itself: an owner neither lets machines in nor calls its own trusted.
     const machine = { pnode: "p0", standing: "trusted" };

@@ -64,6 +64,20 @@ describe("a session on the control plane", () => {
     await stage.stop();
   });
 
+  it("is refused where others could not repeat what they have to check", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    await running(stage, 3);
+    const settings = { network: "chain", dataset: "data", split: "all", steps: 4n, batch: 4, numerics: "reference" };
+    const create = (assurance: string) =>
+      stage.call(SessionService.method.createSession, {
+        settings: { ...settings, batch: 256, microbatches: 256, checkpointEvery: 1_000, assurance },
+      });
+    await assert.rejects(create("checked"), /messages come to VNode .*: choose a smaller checkpoint_every/);
+    assert.ok((await create("none")).session);
+    await stage.stop();
+  });
+
   it("waits with a reason until somebody can host it", async () => {
     const stage = new Stage();
     await stage.orchestrator("o1");

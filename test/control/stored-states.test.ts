@@ -88,18 +88,26 @@ describe("a state", () => {
 });
 
 describe("a PNode's grants", () => {
-  it("are for states, and within the size of a part", async () => {
+  it("are for states, within the size of what may lie among them, and end after a quarter of an hour", async () => {
     const stage = new Stage();
     const { session } = await aboutToRecord(stage);
     const hash = sha256("anything");
     const ask = (space: BlobSpace, action: BlobAction, bytes = 4n) =>
       stage.callAs("p0", PNodeService.method.grantBlob, { session, hash, bytes, action, space });
-    assert.match((await ask(BlobSpace.STATES, BlobAction.UPLOAD)).url, /\/blobs\/states\//);
+    const wallMs = () => stage.world.host("o1")?.world.clock.wallMs() ?? Number.NaN;
+    const askedMs = wallMs();
+    const { url, expiresWallMs } = await ask(BlobSpace.STATES, BlobAction.UPLOAD);
+    assert.match(url, /\/blobs\/states\//);
+    const grantedMs = Number(expiresWallMs) - 15 * 60_000;
+    assert.ok(
+      grantedMs >= askedMs && grantedMs <= wallMs() + 1,
+      "that an address has ended is refused by every blob store",
+    );
     for (const space of [BlobSpace.DATASETS, BlobSpace.VOCABULARIES, BlobSpace.DEFINITIONS, BlobSpace.UNSPECIFIED])
       await assert.rejects(ask(space, BlobAction.UPLOAD), failing("permission_denied", /uploads states only/));
     await assert.rejects(
       ask(BlobSpace.STATES, BlobAction.UPLOAD, 5n << 30n),
-      failing("invalid_argument", /at most 16777216 are allowed among states/),
+      failing("invalid_argument", /at most 67108864 are allowed among states/),
     );
     const named = failing("permission_denied", /states, datasets and vocabularies only/);
     await assert.rejects(ask(BlobSpace.DEFINITIONS, BlobAction.DOWNLOAD), named);
@@ -126,7 +134,7 @@ describe("a PNode's grants", () => {
     assert.match(granted.more[2]?.url ?? "", new RegExp(sha256("third")));
     await assert.rejects(
       ask([named("second", 5n << 30n)]),
-      failing("invalid_argument", /at most 16777216 are allowed/),
+      failing("invalid_argument", /at most 67108864 are allowed/),
     );
     const many = Array.from({ length: 64 }, (_, index) => named(`${index}`));
     await assert.rejects(ask(many), failing("invalid_argument", /65 blobs are named, at most 64/));
@@ -202,13 +210,19 @@ describe("collecting", () => {
       return held;
     };
     const before = await names();
-    await stage.blobs.inner.states.put(sha256(content), content, content.byteLength);
+    const { states, datasets } = stage.blobs.inner;
+    await states.put(sha256(content), content, content.byteLength);
+    // Who uploads a piece of a dataset as if it were a state has it collected among states, and nowhere else.
+    const piece = new TextEncoder().encode("a piece of a dataset");
+    for (const space of [datasets, states]) await space.put(sha256(piece), piece, piece.byteLength);
     // Machines do not agree about the time of day; a minute is far beyond what differs here.
     await stage.pass(340_000);
     assert.ok((await names()).has(`states/${sha256(content)}`), "its upload may still be under way");
     await stage.pass(160_000);
     const after = await names();
     assert.ok(!after.has(`states/${sha256(content)}`));
+    assert.ok(!after.has(`states/${sha256(piece)}`));
+    assert.ok(after.has(`datasets/${sha256(piece)}`));
     const { durable } = (await stage.record<VNodeRecord>(`vnode/${session}/a`)) as VNodeRecord;
     for (const { hash } of Object.values(durable)) assert.ok(after.has(`states/${hash}`));
     for (const name of before) if (!name.startsWith("states/")) assert.ok(after.has(name), name);

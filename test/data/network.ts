@@ -27,7 +27,7 @@ export interface Running {
   readonly ended: Promise<Ran>;
 }
 
-const main = join(import.meta.dirname, "..", "..", "src", "cli", "main.ts");
+const program = join(import.meta.dirname, "..", "..", "bin", "dcnr.js");
 /** The process tells its own peak at its end: nobody else sees it reliably. */
 const tellMemory =
   'data:text/javascript,process.on("exit",()=>process.stderr.write("\\nresident "+process.resourceUsage().maxRSS+"\\n"))';
@@ -80,7 +80,7 @@ export class TestNetwork {
   }
 
   spawn(words: readonly string[], input = ""): Running {
-    const child = spawn(process.execPath, ["--import", tellMemory, main, ...words], {
+    const child = spawn(process.execPath, ["--import", tellMemory, program, ...words], {
       env: { ...process.env, ...this.#environment },
     });
     let out = "";

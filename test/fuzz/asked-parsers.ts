@@ -5,7 +5,6 @@ import { globSync, readFileSync } from "node:fs";
 import { parse as parseYaml } from "yaml";
 import { parsePipelineFile } from "../../src/cli/content/pipelines.ts";
 import { DcnrError } from "../../src/core/errors.ts";
-import type { World } from "../../src/core/world.ts";
 import { importDataset } from "../../src/data/imports/import.ts";
 import type { ImportRequest } from "../../src/data/imports/import-run.ts";
 import { lineageText, parseLineage } from "../../src/data/lineage.ts";
@@ -16,15 +15,10 @@ import { readDecoder } from "../../src/models/families/read.ts";
 import { Automaton, type State } from "../../src/models/grammar/automaton.ts";
 import { distancesOf } from "../../src/models/grammar/grammar.ts";
 import { compileSchema } from "../../src/models/grammar/schema.ts";
-import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
-import { Echo } from "../../src/orchestrator/serving/http/echo.testing.ts";
-import { ollamaHandler } from "../../src/orchestrator/serving/http/ollama.ts";
-import { openAiHandler } from "../../src/orchestrator/serving/http/openai.ts";
 import { parseOrigin } from "../../src/orchestrator/serving/http/origins.ts";
 import { parseStudySpec } from "../../src/orchestrator/studies/study-spec.ts";
 import { readPipeline } from "../../src/pipeline/definition.ts";
-import type { Caller, HttpHandler } from "../../src/protocol/network.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { bodyParser } from "./front-ends.ts";
 import { fileParser, type Parser } from "./parsers.ts";
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8");
@@ -97,45 +91,6 @@ const asked: Readonly<Record<string, readonly unknown[]>> = {
   "/api/embeddings": [{ model: "echo", prompt: "ab" }],
   "/api/generate": [{ model: "echo", prompt: "one two", system: "be brief", stream: false, format: "json" }],
 };
-
-/** Between two requests, so that no rate is exceeded. */
-const hourMs = 3_600_000;
-
-/** One of the front ends, asked as HTTP asks it. What it logs as an error of its own is one. */
-function bodyParser(path: string, samples: readonly unknown[]): Parser {
-  let broken: string | undefined;
-  let draws = 0;
-  const world: World = {
-    clock: { wallMs: () => 1_700_000_000_000, monotonicMs: () => draws * hourMs },
-    timers: { after: () => () => {} },
-    chance: { bytes: (count) => new Uint8Array(count).fill(++draws), uniform: () => 0.5 },
-    log: (level, message) => {
-      if (level === "error") broken = message;
-    },
-  };
-  const served = {
-    ...{ world, generator: new Echo(), keys: new ApiKeys(openMemoryStore(), world, true), checkModel: async () => {} },
-    identify: async (caller: Caller) => caller,
-  };
-  const handler: HttpHandler = path.startsWith("/v1/") ? openAiHandler(served) : ollamaHandler(served);
-  return {
-    name: `POST ${path}`,
-    samples: json(...samples),
-    parse: async (body) => {
-      broken = undefined;
-      draws++;
-      served.generator.seen = [];
-      served.generator.embedded = [];
-      const answer = await handler(
-        new Request(`http://localhost${path}`, { method: "POST", body: new Uint8Array(body) }),
-        "127.0.0.1",
-      );
-      const said = await answer?.text();
-      if (broken !== undefined) throw new Error(broken);
-      if (answer?.ok !== true) throw new DcnrError("invalid_argument", said ?? "nobody answers");
-    },
-  };
-}
 
 /** Compiles a schema and goes along one answer that fits it. */
 function schemaParser(): Parser {
@@ -252,7 +207,7 @@ function tableParser(name: string, request: Omit<ImportRequest, "source">, ...sa
 
 export function openAskedParsers(): Parser[] {
   return [
-    ...Object.entries(asked).map(([path, samples]) => bodyParser(path, samples)),
+    ...Object.entries(asked).map(([path, samples]) => bodyParser(path, json(...samples))),
     schemaParser(),
     ...toolParsers(),
     {

@@ -25,6 +25,7 @@ import { parseAddress } from "../../src/protocol/routes/address.ts";
 import { FrameReader } from "../../src/protocol/streams/frames.ts";
 import { readStateManifest, writeStateManifest } from "../../src/states/manifest.ts";
 import { newIdentity } from "../../src/system/keys.ts";
+import type { Held } from "./findings.ts";
 
 export interface Parser {
   readonly name: string;
@@ -36,6 +37,8 @@ export interface Parser {
   readonly costly?: boolean;
   /** For what is read by a command, in a process that nobody else waits for. */
   readonly heldMsMax?: number;
+  /** How that is measured; in all if absent. */
+  readonly held?: Held;
 }
 
 const commandMsMax = 1_000;

@@ -3,6 +3,9 @@
 import { SeededChance } from "../../simulation/world/chance.ts";
 import { openAskedParsers } from "./asked-parsers.ts";
 import { emptyTally, judge, type Tally } from "./findings.ts";
+import { openGateParsers } from "./gate-parsers.ts";
+import { openHttpParsers } from "./http-parsers.ts";
+import { openLongParsers } from "./long-parsers.ts";
 import { spoiled } from "./mutate.ts";
 import { openParsers, type Parser } from "./parsers.ts";
 import { fuzzServices } from "./services.ts";
@@ -22,7 +25,8 @@ const servicesShare = 0.15;
 
 /** Everything that reads bytes from outside. */
 export function openAllParsers(): Parser[] {
-  return [...openParsers(), ...openToldParsers(), ...openAskedParsers(), ...openWireParsers()];
+  const files = [...openParsers(), ...openToldParsers(), ...openAskedParsers()];
+  return [...files, ...openWireParsers(), ...openGateParsers(), ...openHttpParsers(), ...openLongParsers()];
 }
 
 export async function fuzz({ seed, messages, only = "", onProgress = () => {} }: FuzzOptions): Promise<Tally> {
@@ -41,6 +45,12 @@ export async function fuzz({ seed, messages, only = "", onProgress = () => {} }:
     });
   };
   process.on("warning", onWarning);
+  // What nobody catches would have ended the process that it is about.
+  const onUncaught = (thrown: unknown) => {
+    const message = `nobody catches it: ${thrown instanceof Error ? thrown.stack : String(thrown)}`.slice(0, 500);
+    tally.findings.push({ target: "the process", seed, index: tally.inputs, message });
+  };
+  process.on("unhandledRejection", onUncaught).on("uncaughtException", onUncaught);
   try {
     for (let turn = 0; turn < turns; turn++) {
       const each = ((1 - servicesShare) * messages) / turns / chosen.reduce((sum, one) => sum + shareOf(one), 0);
@@ -51,17 +61,17 @@ export async function fuzz({ seed, messages, only = "", onProgress = () => {} }:
       onProgress(tally);
     }
   } finally {
-    process.off("warning", onWarning);
+    process.off("warning", onWarning).off("unhandledRejection", onUncaught).off("uncaughtException", onUncaught);
     for (const { close } of parsers) close?.();
   }
   return tally;
 }
 
-/** What costs ten times as much as the others gets a quarter as many inputs. */
-const shareOf = ({ costly }: Parser) => (costly ? 0.25 : 1);
+/** What costs ten times as much as the others gets a quarter as many inputs, and what may take long a fiftieth. */
+const shareOf = ({ costly, held }: Parser) => (held ? 0.02 : costly ? 0.25 : 1);
 
 async function fuzzParser(
-  { name, samples, parse, heldMsMax }: Parser,
+  { name, samples, parse, heldMsMax, held }: Parser,
   seed: number,
   count: number,
   tally: Tally,
@@ -70,6 +80,6 @@ async function fuzzParser(
   for (let index = 0; index < count; index++) {
     const [sample, other] = [chance.pick(samples), chance.pick(samples)];
     const bytes = spoiled(sample, chance, other);
-    await judge(tally, { target: name, seed, index }, () => parse(bytes), heldMsMax);
+    await judge(tally, { target: name, seed, index }, () => parse(bytes), heldMsMax, held);
   }
 }

@@ -7,8 +7,14 @@ import { hasCode } from "../../src/core/errors.ts";
 import type { PNodeId, VNodeId } from "../../src/core/ids.ts";
 import type { World } from "../../src/core/world.ts";
 import { account, creditsOf, payoutsChain } from "../../src/orchestrator/ledger/accounts.ts";
-import { type Block, parseBlock, type Share } from "../../src/orchestrator/ledger/block.ts";
-import { type FinalWork, lossesLeft, moving, nextSettlement, slashing } from "../../src/orchestrator/ledger/settle.ts";
+import { type Block, parseBlock, type Share, type Slash } from "../../src/orchestrator/ledger/block.ts";
+import {
+  bondSlashing,
+  type FinalWork,
+  moving,
+  nextSettlement,
+  slashing,
+} from "../../src/orchestrator/ledger/settle.ts";
 import { ChainWriter } from "../../src/orchestrator/ledger/writer.ts";
 import { withFaults } from "../../src/store/records/faulty.testing.ts";
 import type { StateStore } from "../../src/store/records/state-store.ts";
@@ -50,6 +56,8 @@ interface Model {
     readonly id: string;
     readonly convict: PNodeId;
     readonly losses: Share[];
+    /** Those that were convicted together have brought about the same losses. */
+    readonly turn: number;
   }[];
   readonly payouts: Map<string, { readonly pnode: PNodeId; readonly credits: number }>;
 }
@@ -105,6 +113,8 @@ const atOnce = 6;
 const operationsPerSession = 500;
 /** Whoever has crashed reads and judges everything again, which grows with the square of a run: often enough to matter, and no more. */
 const crashesMost = 60;
+/** Counted, not drawn: draws depend on who is faster, and a short run would now and then have none. */
+const operationsPerCrash = (operations: number) => Math.max(100, Math.ceil(operations / crashesMost));
 
 export async function runOperations(options: OperationsOptions): Promise<Outcome> {
   const { operations, seed, world, open, onProgress } = options;
@@ -141,7 +151,7 @@ export async function runOperations(options: OperationsOptions): Promise<Outcome
         model.payouts.set(`${as}/${now}`, request);
         await Promise.all(several.map((one) => move(one, model, as, String(now))));
       }
-      if (!chance.happens(Math.min(0.01, crashesMost / operations))) continue;
+      if (now % operationsPerCrash(operations) !== 0) continue;
       chance.pick(all).crash();
       crashes += 1;
     }
@@ -180,7 +190,9 @@ function advance({ work, final }: Model, session: number, chance: SeededChance):
 
 function accuse({ cases }: Model, session: number, chance: SeededChance): void {
   const losses = [chance.pick(pnodes), chance.pick(pnodes)].map((pnode) => ({ pnode, credits: chance.whole(0, 499) }));
-  cases.push({ session, id: `case-${cases.length}`, convict: chance.pick(pnodes), losses });
+  const turn = cases.length + 1;
+  for (let count = chance.whole(1, 2); count > 0; count--)
+    cases.push({ session, id: `case-${cases.length}`, convict: chance.pick(pnodes), losses, turn });
 }
 
 /** Only what is recent: as in production, where records forget what was paid long ago. */
@@ -194,21 +206,21 @@ async function settle(one: Orchestrator, { work, final }: Model, session: number
 }
 
 async function convict(one: Orchestrator, { cases }: Model): Promise<void> {
-  for (const { session, id, convict: pnode, losses } of cases.slice(-3)) {
-    const own = await one.chain(nameOf(session));
-    let left: Share[] | undefined;
+  for (const { session, id, convict: pnode, losses, turn } of cases.slice(-4)) {
+    const [own, payouts] = [await one.chain(nameOf(session)), await one.chain(payoutsChain)];
+    const bond = payouts.chain.balance(account.bond(pnode));
+    let slash: Slash | undefined;
     await repeatedly(() =>
       own.append((chain) => {
-        const slash = slashing(chain, { id, convict: pnode, losses });
-        if (slash) left = lossesLeft(slash);
-        return slash;
+        const next = slashing(chain, { id, convict: pnode, losses, since: turn, turn, bond });
+        if (next) slash = next;
+        return next;
       }),
     );
     // Whoever did not write the slash leaves the bond to the one who did, here.
-    if (left === undefined) continue;
-    const rest = left;
-    const payouts = await one.chain(payoutsChain);
-    await repeatedly(() => payouts.append((chain) => slashing(chain, { id, convict: pnode, losses: rest })));
+    const written = slash;
+    if (written === undefined) continue;
+    await repeatedly(() => payouts.append((chain) => bondSlashing(chain, nameOf(session), written)));
   }
 }
 
@@ -225,7 +237,7 @@ async function move(one: Orchestrator, model: Model, kind: "payout" | "bond" | "
   const payouts = await one.chain(payoutsChain);
   await repeatedly(() =>
     payouts.append((chain) => {
-      const transfer = moving(chain, { id, kind, pnode, credits, note: "" }, credited, escrowed);
+      const transfer = moving(chain, { id, kind, pnode, credits, note: "" }, { credited, escrowed, hold: undefined });
       return transfer && "refused" in transfer ? undefined : transfer;
     }),
   );
@@ -261,6 +273,7 @@ async function compare(
   const problems: string[] = [];
   const sums = new Map<string, number>();
   const debtors = new Map<string, string>();
+  const made = new Map<string, number>();
   let refs = new Set<string>();
   let paid: string[] = [];
   let blocks = 0;
@@ -287,6 +300,7 @@ async function compare(
     if (refs.has(transfer.ref)) problems.push(`${chain} ${transfer.ref} stands there twice`);
     refs.add(transfer.ref);
     if (transfer.kind === "settle") paid.push(...transfer.work.map((one) => described(one, one.credits)));
+    if (transfer.kind === "slash") credit(made, model, transfer);
     if ("credits" in transfer) {
       const asked = model.payouts.get(transfer.ref);
       if (asked?.credits !== transfer.credits || asked.pnode !== transfer.pnode)
@@ -294,11 +308,30 @@ async function compare(
     }
   }
   problems.push(...workProblems(model, last, paid));
+  for (const [loss, credits] of made)
+    if (credits > lostIn(model, loss))
+      problems.push(`${credits} are made good of ${loss}, lost were ${lostIn(model, loss)}`);
   const total = [...sums.values()].reduce((sum, amount) => sum + amount, 0);
   if (total !== 0) problems.push(`all accounts sum to ${total}`);
   for (const [name, amount] of sums)
     if (amount < 0 && !name.startsWith("mint/")) problems.push(`${name} is below zero: ${amount}`);
   return { problems: problems.slice(0, 20), blocks };
+}
+
+/** By the turn in which it was lost, and by whom. */
+function credit(made: Map<string, number>, { cases }: Model, { ref, legs }: Slash): void {
+  const turn = cases.find(({ id }) => ref.endsWith(`/${id}`))?.turn;
+  for (const [name, amount] of Object.entries(legs)) {
+    if (!name.startsWith("available/")) continue;
+    const loss = `${turn} ${name.slice("available/".length)}`;
+    made.set(loss, (made.get(loss) ?? 0) + amount);
+  }
+}
+
+function lostIn({ cases }: Model, loss: string): number {
+  const [turn, pnode] = loss.split(" ");
+  const { losses = [] } = cases.find((one) => String(one.turn) === turn) ?? {};
+  return losses.reduce((sum, one) => (one.pnode === pnode ? sum + one.credits : sum), 0);
 }
 
 function described({ vnode, from, to, pnode, role }: FinalWork, credits: number): string {

@@ -22,14 +22,14 @@ export interface OrphansReport {
   readonly wrongRoots: readonly string[];
   /** From a PNode's death to the first step beyond the newest before it, without orchestrators. */
   readonly recoveryMs: readonly number[];
-  /** What autonomy costs, as the orchestrator shows it: bytes to keepers for each checkpoint of the session. */
+  /** What autonomy costs, as the orchestrator shows it: bytes to others of the crew for each checkpoint of the session. */
   readonly keptBytes: number;
 }
 
-/** A session that takes longer without orchestrators hangs. */
-const aloneTimeoutMs = 5 * 60_000;
-/** A round has that time in it, and on a busy machine needs as much again before and after. */
-const roundTimeoutMs = 3 * aloneTimeoutMs;
+/** A session in which no VNode comes to a newer step for so long stands still: on a busy machine a replay takes a minute. */
+const standsStillMs = 3 * 60_000;
+/** However slow the machine: what never ends hangs too. */
+const roundTimeoutMs = 30 * 60_000;
 const lookMs = 50;
 /** Those who are left have room for what a lost one hosted. */
 const memory = "300MB";
@@ -107,13 +107,17 @@ class OrphanRound {
     this.victim = victim.name;
     const killedMs = performance.now();
     await this.#fleet.kill(victim);
+    let progress = { step: -1, sinceMs: killedMs };
     for (;;) {
       const steps = await this.#stepsOf(session);
       const newest = Math.max(-1, ...[...steps.values()].flat());
+      if (newest > progress.step) progress = { step: newest, sinceMs: performance.now() };
       if (this.recoveredMs === undefined && newest > before + 1) this.recoveredMs = performance.now() - killedMs;
       if (this.#isEnded(steps)) break;
-      if (performance.now() - killedMs > aloneTimeoutMs)
-        throw new Error(`without orchestrators the session stands still at step ${newest}`);
+      if (performance.now() - progress.sinceMs > standsStillMs)
+        throw new Error(
+          `without orchestrators the session stands still at step ${progress.step}: ${whereabouts(steps)}`,
+        );
       await pause(lookMs);
     }
     await Promise.all([...orchestrators, victim].map((one) => this.#fleet.upAgain(one)));
@@ -156,6 +160,12 @@ class OrphanRound {
     );
     return steps;
   }
+}
+
+/** `pnode-1 7 8, pnode-2 8`: the steps of what each hosts. */
+function whereabouts(steps: ReadonlyMap<Member, readonly number[]>): string {
+  const named = Array.from(steps, ([{ name }, own]) => [name, ...own.toSorted((a, b) => a - b)].join(" "));
+  return named.sort().join(", ");
 }
 
 /** Small, seeded and good enough to choose victims. */

@@ -7,7 +7,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { loadNetworkKey } from "../../src/cli/machine/network-key.ts";
+import { loadNetworkKey } from "../../src/cli/machine/keys/network-key.ts";
 import { keyIdOf } from "../../src/core/keys.ts";
 import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
 import { certificateOf } from "../../src/protocol/identity/certificate.ts";

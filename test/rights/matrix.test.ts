@@ -19,6 +19,7 @@ import { prefix } from "../../src/orchestrator/records/store-keys.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
 import { storedState } from "../../src/orchestrator/sessions/stored-states.ts";
+import type { PNodeOptions } from "../../src/pnode/options.ts";
 import { type PNode, startPNode } from "../../src/pnode/pnode.ts";
 import { access, Rule, Scope } from "../../src/protocol/gen/dcnr/v1/access_pb.ts";
 import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
@@ -37,6 +38,8 @@ import type {
   UnaryMethod,
 } from "../../src/protocol/network.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
+import { routedNetwork } from "../../src/protocol/routes/routed-network.ts";
+import { tensorsToo } from "../../src/relay/limits.ts";
 import { writeStateManifest } from "../../src/states/manifest.ts";
 import type { BlobStore } from "../../src/store/blobs/blob-store.ts";
 import { openMemoryBlobs, openMemoryStore } from "../../src/store/memory.ts";
@@ -83,16 +86,20 @@ let atOrchestrator = "";
 let atPNode = "";
 let callers: readonly CallerKind[] = [];
 let reservationEnd: Promise<string> | undefined;
+/** Resolves when the PNode's relay has heard who was sent away: it asks about each of those that wait there every 20 seconds. */
+let dismissed: Promise<void> | undefined;
 let ownersClaim: Partial<RecordDurableRequest> = {};
 
 /** `punches`: as machines behind routers have it. */
 function networkAs(identity?: RealIdentity, key?: string, punches = false): Network {
-  const network = openGrpcNetwork({
+  const wires = openGrpcNetwork({
     timers: backgroundTimers,
     punches,
     ...(identity && { identity }),
     ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
   });
+  // They have several routes: one of them relays.
+  const network = routedNetwork(wires, world);
   stage.opened.push(network);
   return network;
 }
@@ -112,8 +119,16 @@ async function personWith(scope: Scope, lifetimeMs = 0): Promise<Network> {
   return networkAs(identity);
 }
 
-async function startLent(identity: RealIdentity): Promise<PNode> {
-  const executor = openInlineExecutor(openReferenceEngine());
+async function startLent(identity: RealIdentity, more: Partial<PNodeOptions> = {}): Promise<PNode> {
+  const inner = openInlineExecutor(openReferenceEngine());
+  // It computes in this thread, which has calls to answer.
+  const executor: typeof inner = {
+    ...inner,
+    run: async (...run) => {
+      await sleep(world.timers, 5);
+      return inner.run(...run);
+    },
+  };
   const numericsClass = await executor.numericsClass();
   const pnode = await startPNode(
     {
@@ -127,6 +142,7 @@ async function startLent(identity: RealIdentity): Promise<PNode> {
         gflops: 1,
         numerics: [{ engine: "reference", class: numericsClass }],
       },
+      ...more,
     },
     {
       world,
@@ -197,8 +213,8 @@ before(async () => {
   const { mirror } = stage.orchestrator.parts.context;
   const admin = await apiKey(Scope.ADMIN);
   const asAdmin = networkAs(undefined, admin);
-  const lend = async (identity: RealIdentity) => {
-    stage.pnodes.push(await startLent(identity));
+  const lend = async (identity: RealIdentity, more: Partial<PNodeOptions> = {}) => {
+    stage.pnodes.push(await startLent(identity, more));
     return identity;
   };
   const owned = (session: string, { id }: RealIdentity) =>
@@ -211,7 +227,7 @@ before(async () => {
   const drain = ({ id }: RealIdentity) =>
     asAdmin.call(atOrchestrator, MembershipService.method.drainPNode, { pnode: id });
 
-  const target = await lend(newIdentity());
+  const target = await lend(newIdentity(), { relay: tensorsToo(0) });
   const former = await lend(newIdentity());
   atPNode = withKey(stage.pnodes[0]?.address as string, target.id);
   const session = await train(asAdmin, blobs);
@@ -233,6 +249,16 @@ before(async () => {
     ({ done }) => (done ? "it ended" : "it heard more"),
     () => "it ended",
   );
+
+  const asRevoked = networkAs(revoked);
+  dismissed = (async () => {
+    const isServed = () =>
+      asRevoked.call(atPNode, RelayService.method.locate, {}).then(
+        () => true,
+        () => false,
+      );
+    while (await isServed()) await sleep(world.timers, 500);
+  })();
 
   const scoped = await Promise.all(
     allScopes.flatMap((scope) => {
@@ -275,7 +301,8 @@ after(async () => {
   for (const network of stage.opened) await network.close();
 });
 
-const everywhere = new Set(["SystemService", "GossipService"]);
+/** The PNode here relays for others, as with --relay. */
+const everywhere = new Set(["SystemService", "GossipService", "RelayService"]);
 const onPNodes = new Set(["ExchangeService", "ServingService", "SessionPeerService", "PunchService", ...everywhere]);
 const services = await contractServices();
 const byPlace = {
@@ -298,17 +325,22 @@ test("the matrix has every service that an orchestrator serves", () => {
 /** Open to all, and what they are told is a proof or not: an empty one is none. */
 const selfJudging: ReadonlySet<string> = new Set(["ProveKey"]);
 
-for (const [place, services] of Object.entries(byPlace))
-  for (const method of services.flatMap(({ methods }) => methods as readonly DescMethod[]))
-    test(`${method.parent.name}/${method.name} on a ${place}`, async () => {
-      const { rule, scope } = getOption(method, access);
-      for (const caller of callers) {
-        const expected = selfJudging.has(method.name) ? "unauthenticated" : expectedOf(place, rule, scope, caller);
-        const address = place === "pnode" ? atPNode : atOrchestrator;
-        const found = await verdictOn(caller.network, address, method, expected === "in" ? 300 : 20_000);
-        assert.equal(found.verdict, expected, `${caller.name} at ${method.name}: ${found.why}`);
-      }
-    });
+/** Inside of a WebSocket the line is sealed to the key that is called, and shows the caller's. */
+const wires = { "": "", ", by a WebSocket": "ws://" } as const;
+
+for (const [by, scheme] of Object.entries(wires))
+  for (const [place, services] of Object.entries(byPlace))
+    for (const method of services.flatMap(({ methods }) => methods as readonly DescMethod[]))
+      test(`${method.parent.name}/${method.name} on a ${place}${by}`, async () => {
+        const { rule, scope } = getOption(method, access);
+        for (const caller of callers) {
+          if (place === "pnode" && caller.machine === "revoked") await dismissed;
+          const expected = selfJudging.has(method.name) ? "unauthenticated" : expectedOf(place, rule, scope, caller);
+          const address = `${scheme}${place === "pnode" ? atPNode : atOrchestrator}`;
+          const found = await verdictOn(caller.network, address, method, expected === "in" ? 300 : 20_000);
+          assert.equal(found.verdict, expected, `${caller.name} at ${method.name}: ${found.why}`);
+        }
+      });
 
 function expectedOf(place: string, rule: Rule, scope: Scope, { machine, scopes, badKey }: CallerKind): Verdict {
   switch (rule) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadNetworkKey } from "../../src/cli/machine/network-key.ts";
+import { loadNetworkKey } from "../../src/cli/machine/keys/network-key.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import { keyIdOf } from "../../src/core/keys.ts";

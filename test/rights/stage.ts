@@ -1,6 +1,11 @@
 // Orchestrators and PNodes on real connections in one process, for tests of who is believed to be whom.
 
-import { followNetworkKey, loadNetworkKey, presentKey, rotateNetworkKey } from "../../src/cli/machine/network-key.ts";
+import {
+  followNetworkKey,
+  loadNetworkKey,
+  presentKey,
+  rotateNetworkKey,
+} from "../../src/cli/machine/keys/network-key.ts";
 import { DcnrError } from "../../src/core/errors.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import { keyIdOf, verifySignature } from "../../src/core/keys.ts";

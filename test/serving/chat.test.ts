@@ -2,66 +2,19 @@
 // end the answer, and both stay with it when it is trained further or taken elsewhere.
 
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { loadTokenizer } from "../../src/data/bpe/json.ts";
 import { openChat } from "../../src/models/chats/chat.ts";
 import { dcnr, finish, withNetwork } from "../e2e/world.ts";
+import { tinyVocabulary, vocabularyFile, writeTinyModel } from "../tiny-model.ts";
 
-const vocabularyFile = "src/data/bpe/fixtures/qwen2.json";
 const template =
   "{{ bos_token }}{% if tools %}{{ tools | tojson }} Call with <tool_call>{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
-const size = { vocabulary: 704, dim: 8, ffn: 8 };
 /** All weights are 0, so that every token is as likely as any other, and the first is taken. */
 const always = 0;
-
-function writeModel(folder: string): void {
-  mkdirSync(folder);
-  cpSync(vocabularyFile, join(folder, "tokenizer.json"));
-  const json = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value));
-  json("config.json", {
-    model_type: "llama",
-    hidden_size: size.dim,
-    intermediate_size: size.ffn,
-    num_hidden_layers: 1,
-    num_attention_heads: 1,
-    vocab_size: size.vocabulary,
-    max_position_embeddings: 512,
-    eos_token_id: 5,
-    rope_theta: 10_000,
-    rope_scaling: { rope_type: "linear", factor: 2 },
-  });
-  json("tokenizer_config.json", { chat_template: template, bos_token: { content: "<|endoftext|>" } });
-  json("generation_config.json", { eos_token_id: [701, always] });
-  const { dim, ffn, vocabulary } = size;
-  const layer = "model.layers.0";
-  const square = ["q", "k", "v", "o"].map((one) => [`${layer}.self_attn.${one}_proj.weight`, [dim, dim]]);
-  const shapes: [string, number[]][] = [
-    ["model.embed_tokens.weight", [vocabulary, dim]],
-    ...(square as [string, number[]][]),
-    [`${layer}.mlp.up_proj.weight`, [ffn, dim]],
-    [`${layer}.mlp.gate_proj.weight`, [ffn, dim]],
-    [`${layer}.mlp.down_proj.weight`, [dim, ffn]],
-    [`${layer}.input_layernorm.weight`, [dim]],
-    [`${layer}.post_attention_layernorm.weight`, [dim]],
-    ["model.norm.weight", [dim]],
-    ["lm_head.weight", [vocabulary, dim]],
-  ];
-  let end = 0;
-  const header = Object.fromEntries(
-    shapes.map(([name, shape]) => {
-      const start = end;
-      end += 4 * shape.reduce((product, one) => product * one, 1);
-      return [name, { dtype: "F32", shape, data_offsets: [start, end] }];
-    }),
-  );
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.byteLength));
-  writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, text, Buffer.alloc(end)]));
-}
 
 test("an imported model converses as it was taught", () =>
   withNetwork(1, async ({ client, directory, local }) => {
@@ -73,7 +26,7 @@ test("an imported model converses as it was taught", () =>
     };
     const openai = new OpenAI({ baseURL: `http://${local.orchestrator.address}/v1`, apiKey: "none", maxRetries: 0 });
     const folder = join(directory, "taught");
-    writeModel(folder);
+    writeTinyModel(folder, { template, endTokens: [701, always] });
     await run("model", "import", folder);
     await run("serve", "taught");
     const statuses = new Set<string>();
@@ -171,7 +124,7 @@ async function answersInJson(openai: OpenAI): Promise<void> {
       assert.ok(Number.isInteger(value.age) && value.age >= 0 && value.age <= 130);
     }
     for (const { logprob, top_logprobs } of logprobs?.content ?? []) {
-      assert.ok(Math.abs(logprob + Math.log(size.vocabulary)) < 1e-6);
+      assert.ok(Math.abs(logprob + Math.log(tinyVocabulary)) < 1e-6);
       assert.equal(top_logprobs.length, 2);
     }
     said.add(message.content ?? "");

@@ -51,7 +51,10 @@ export async function studies(options: StudiesOptions): Promise<StudiesReport> {
     options.print(`undisturbed: trial ${calm.best} of ${calm.trials.length}`);
     const storm = new Storm(fleet, options);
     const raging = storm.rage();
-    const stormy = await lab.study("stormy", () => storm.failure === undefined);
+    const stormy = await lab.study("stormy", (study) => {
+      if (study.trials.some(({ values }) => values.length > 0)) storm.begin();
+      return storm.failure === undefined;
+    });
     await storm.end(raging);
     options.print(`${storm.kills} kills: trial ${stormy.best} of ${stormy.trials.length}`);
     return { calm, stormy, kills: storm.kills };
@@ -76,7 +79,7 @@ class Lab {
     await this.#any((client) => ensureDataset(client, "mnist", openOutput({}, true)));
   }
 
-  async study(name: string, goesOn: () => boolean): Promise<Table> {
+  async study(name: string, goesOn: (study: Study) => boolean): Promise<Table> {
     const { trials, steps, every } = this.#options;
     const spec = {
       ...{ schedule: "hyperband", trials, steps, every, parallel: 4 },
@@ -90,10 +93,10 @@ class Lab {
       const study = await this.#any((client) => client.studies.get(id));
       if (study.status === "done") return tableOf(study);
       if (study.status === "failed") throw new Error(`study ${id} failed: ${study.reason}`);
-      if (!goesOn()) throw new Error("the storm broke down");
+      if (!goesOn(study)) throw new Error("the storm broke down");
       if (performance.now() > untilMs)
         throw new Error(`study ${id} was given up after ${study.trialsEnded} of ${trials} trials`);
-      await pause(500);
+      await pause(100);
     }
   }
 
@@ -129,6 +132,7 @@ function tableOf({ best, trials }: Study): Table {
 class Storm {
   readonly #fleet: Fleet;
   readonly #options: StudiesOptions;
+  readonly #begun = Promise.withResolvers<void>();
   #over = false;
   kills = 0;
   failure: unknown;
@@ -138,14 +142,19 @@ class Storm {
     this.#options = options;
   }
 
+  /** A trial has learned something: a fast machine would be done before the first pause is over. */
+  begin(): void {
+    this.#begun.resolve();
+  }
+
   async rage(): Promise<void> {
+    await this.#begun.promise;
     let state = this.#options.seed;
     const next = (count: number) => {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
       return (state >>> 16) % count;
     };
     while (!this.#over) {
-      await pause(this.#options.killEveryMs / 2 + next(this.#options.killEveryMs));
       const able = this.#fleet.members.filter(({ role }) => role === "pnode" || this.#options.orchestrators > 1);
       const victim = able[next(able.length)];
       if (this.#over || !victim) continue;
@@ -156,11 +165,13 @@ class Storm {
         this.failure = error;
         return;
       }
+      await pause(this.#options.killEveryMs / 2 + next(this.#options.killEveryMs));
     }
   }
 
   async end(raging: Promise<void>): Promise<void> {
     this.#over = true;
+    this.#begun.resolve();
     await raging;
   }
 }

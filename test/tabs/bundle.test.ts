@@ -25,6 +25,21 @@ test("a PNode and the portable engine need nothing of Node", async () => {
   assert.ok(Object.keys(metafile.inputs).length > 250, "the test sees the rooms");
 });
 
+test("the worker that reads what strangers wrote knows all works of a PNode", async () => {
+  const { metafile } = await build({ ...options, entryPoints: entries, outdir: "out", metafile: true });
+  const worksOf = (worker: string) => {
+    const { inputs } = metafile.outputs[`out/${worker}-worker.js`] ?? assert.fail(`there is no ${worker}`);
+    return Object.keys(inputs).filter((file) => file.endsWith("works.ts"));
+  };
+  const needed = worksOf("pnode");
+  assert.ok(needed.length > 2, "the test sees works");
+  const known = worksOf("aside");
+  assert.deepEqual(
+    needed.filter((file) => !known.includes(file)),
+    [],
+  );
+});
+
 test("a file that imports what Node alone has is found out", async () => {
   const stdin = { contents: 'import { readFileSync } from "node:fs"; readFileSync("x");', resolveDir: "." };
   await assert.rejects(build({ ...options, stdin, logLevel: "silent" }), /node:fs/);

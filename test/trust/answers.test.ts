@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
 import { dcnr, finish, prepare, withNetwork } from "../e2e/world.ts";
+import { fromSources } from "./from-sources.ts";
 
 const prompt = "Call me";
 const wanted = { maxTokens: 12, temperature: 0.8, seed: 3 };
@@ -25,7 +26,7 @@ test(
       const enter = async (name: string, flags: readonly string[] = []) => {
         const at = key === undefined ? address : withKey(address, key);
         const own = ["--name", name, "--owner", name, "--dir", join(directory, name), "--cpus", "1", "--unconfined"];
-        const given = { environment: process.env, flags };
+        const given = { environment: flags.length === 0 ? process.env : fromSources, flags };
         machines.push(await startChild(name, ["join", at, ...own, "--log-level", "error", "--wait"], {}, given));
       };
       const ask = async (model: string) => {

@@ -14,6 +14,7 @@ import { addSamples } from "../../src/client/samples.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
 import { dcnr } from "../e2e/world.ts";
 import { ended, smallNetwork, smallSamples } from "../small-training.ts";
+import { fromSources } from "./from-sources.ts";
 
 const settings: SessionSettingsInit = {
   ...{ network: "small", dataset: "pairs", split: "all", batch: 8, microbatches: 2, seed: 1n, numerics: "native" },
@@ -39,7 +40,7 @@ async function withMachines(run: (scene: Scene) => Promise<void>): Promise<void>
     const at = key === undefined ? address : withKey(address, key);
     const own = ["--name", name, "--owner", name, "--dir", join(directory, name), "--cpus", "1", "--unconfined"];
     const flags = hook === undefined ? [] : ["--import", join(import.meta.dirname, hook)];
-    const given = { environment: process.env, flags };
+    const given = { environment: hook === undefined ? process.env : fromSources, flags };
     machines.push(await startChild(name, ["join", at, ...own, "--log-level", "error", "--wait"], {}, given));
   };
   const enter: Scene["enter"] = async (names, hook) => {
@@ -58,13 +59,14 @@ async function withMachines(run: (scene: Scene) => Promise<void>): Promise<void>
 }
 
 /** A session that is checked from its beginning, by those who come when its first machines have trained for a while. */
-async function checkedBy({ client, enter }: Scene, others: readonly string[]) {
+async function checkedBy({ client, enter }: Scene, others: readonly string[], meanwhile = async () => {}) {
   await client.networks.create(smallNetwork, { id: "small" });
   await addSamples(client, "pairs", smallSamples());
   const checked = await client.sessions.create({ ...settings, spread: 2, assurance: "checked" });
   await until("the first machines have trained", async () => (await client.sessions.get(checked.id)).line > 0n);
   await assert.rejects(client.sessions.states(checked.id), /nothing of session .* is final yet/);
   await enter(others);
+  await meanwhile();
   const session = await ended(client, checked.id);
   assert.equal(session.status, "done", session.reason);
   assert.equal(session.final, 12n);
@@ -83,7 +85,12 @@ test(
     withMachines(async (scene) => {
       const { client, directory, enter } = scene;
       await enter(["liar-1", "liar-2"], "lying.ts");
-      await checkedBy(scene, namesOf(honestMachines));
+      const faultOfALiar = async () => (await client.trust.standings()).flatMap(({ faults }) => faults)[0];
+      await checkedBy(scene, namesOf(honestMachines), async () => {
+        // While others compute and state the same interval again.
+        await until("a liar is found", async () => (await faultOfALiar()) !== undefined);
+        await assertWrong((await faultOfALiar())?.command ?? "", directory);
+      });
       const standings = await client.trust.standings();
       const liars = standings.filter(({ name }) => name.startsWith("liar"));
       assert.deepEqual(
@@ -96,11 +103,7 @@ test(
       for (const one of standings) if (one.name.startsWith("honest")) assert.deepEqual(one.faults, [], one.name);
 
       // Anybody who has the store and the blobs repeats what was found, without any process of the network.
-      const [, , ...words] = liars[0]?.faults[0]?.command.split(" ") ?? [];
-      const repeated = await dcnr(["audit", ...words, "--dir", directory, "--json"]);
-      assert.equal(repeated.code, 1, repeated.err);
-      const { right, signed } = JSON.parse(repeated.out) as { right: boolean; signed: boolean };
-      assert.deepEqual({ right, signed }, { right: false, signed: true });
+      for (const { faults } of liars) await assertWrong(faults[0]?.command ?? "", directory);
     }),
 );
 
@@ -124,6 +127,14 @@ test(
       for (const one of standings) if (one.name !== "frail") assert.deepEqual(one.faults, [], one.name);
     }),
 );
+
+async function assertWrong(command: string, directory: string): Promise<void> {
+  const [, , ...words] = command.split(" ");
+  const repeated = await dcnr(["audit", ...words, "--dir", directory, "--json"]);
+  assert.equal(repeated.code, 1, repeated.err);
+  const { right, signed } = JSON.parse(repeated.out) as { right: boolean; signed: boolean };
+  assert.deepEqual({ right, signed }, { right: false, signed: true }, command);
+}
 
 function namesOf(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `honest-${index + 1}`);

@@ -59,7 +59,6 @@ export interface SessionView {
   readonly step: number;
   readonly totalSteps: number;
   readonly line: number;
-  readonly batch: number;
   readonly lanes: number;
   readonly seed: string;
   readonly numerics: string;
@@ -68,6 +67,7 @@ export interface SessionView {
   readonly validationLoss: number;
   readonly validationAccuracy: number;
   readonly samplesPerSecond: number;
+  readonly stepsPerSecond: number;
   readonly vnodes: number;
   readonly createdMs: number;
 }
@@ -161,7 +161,6 @@ export function sessionView(session: Session): SessionView {
     step: Number(session.step),
     totalSteps: Number(session.totalSteps),
     line: Number(session.line),
-    batch: settings?.batch ?? 0,
     lanes: Math.max(1, settings?.lanes ?? 1),
     seed: String(settings?.seed ?? 0n),
     numerics: settings?.numerics ?? "",
@@ -170,6 +169,7 @@ export function sessionView(session: Session): SessionView {
     validationLoss: session.validationLoss,
     validationAccuracy: session.validationAccuracy,
     samplesPerSecond: roundTo(session.samplesPerSecond, 0.1),
+    stepsPerSecond: roundTo(session.stepsPerSecond, 0.001),
     vnodes: session.vnodes,
     createdMs: Number(session.createdWallMs),
   };

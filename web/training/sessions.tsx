@@ -133,9 +133,9 @@ const SessionRow = memo(function SessionRow({ id, selected }: RowProps) {
   );
 });
 
-function timeLeft({ step, totalSteps, samplesPerSecond, batch }: SessionView): string {
-  if (samplesPerSecond <= 0) return "";
-  return `${rate(samplesPerSecond)}/s · ${duration(((totalSteps - step) * batch) / samplesPerSecond)} left`;
+function timeLeft({ step, totalSteps, samplesPerSecond, stepsPerSecond }: SessionView): string {
+  if (stepsPerSecond <= 0) return "";
+  return `${rate(samplesPerSecond)}/s · ${duration((totalSteps - step) / stepsPerSecond)} left`;
 }
 
 function SessionButtons({ session, selected }: { readonly session: SessionView; readonly selected: boolean }) {

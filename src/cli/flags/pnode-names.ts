@@ -10,7 +10,13 @@ export async function pnodeCalled(
   client: Pick<Client, "fleet">,
   text: string,
 ): Promise<{ readonly id: string; readonly name: string }> {
-  const all = await client.fleet.pnodes();
+  return pnodeAmong(await client.fleet.pnodes(), text);
+}
+
+export function pnodeAmong<PNode extends { readonly id: string; readonly name: string }>(
+  all: readonly PNode[],
+  text: string,
+): PNode {
   const exact = all.find(({ id }) => id === text);
   if (exact) return exact;
   const named = all.filter(({ name }) => name === text);

@@ -49,6 +49,11 @@ describe("the flags of a session", () => {
     assert.throws(() => settings("--time", "soon"), /such as 90s, 10m or 2h/);
   });
 
+  it("leave what is usual to orchestrators where it depends on the network", () => {
+    assert.equal(settings("--lanes", "4", "--sync-every", "50").checkpointEvery, 0);
+    assert.equal(settings("--checkpoint-every", "20").checkpointEvery, 20);
+  });
+
   it("say whether a session may go on in another numerics class", () => {
     assert.equal(settings("--eras", "on").eras, "on");
     assert.equal(settings().eras, "off");

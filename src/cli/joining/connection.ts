@@ -8,7 +8,7 @@ import { isLoopback, parseAddress } from "../../protocol/routes/address.ts";
 import { realWorld } from "../../system/world.ts";
 import type { CommandContext, OptionSpec } from "../command.ts";
 import { dataFolder } from "../machine/directories.ts";
-import { personKey } from "../machine/person-key.ts";
+import { personKey } from "../machine/keys/person-key.ts";
 import { pinned, rememberSuccession } from "./known-networks.ts";
 
 export const orchestratorPortDefault = 7700;

@@ -17,7 +17,7 @@ import { verifySignature } from "../../system/keys.ts";
 import { knownNetworks, rememberNetwork } from "./known-networks.ts";
 
 interface Introducing {
-  readonly network: Network;
+  readonly network: Pick<Network, "call">;
   readonly world: World;
   /** Which network was met at a place before. */
   readonly known: (place: string) => KeyId | undefined;
@@ -58,7 +58,7 @@ export async function orchestratorsAt(
 export interface OrchestratorsAt {
   /** Where keys are remembered, by address. */
   readonly path: string;
-  readonly network: Network;
+  readonly network: Pick<Network, "call">;
   readonly world: World;
   readonly say: (sentence: string) => void;
   /** How long members are asked again that are slow, or know no orchestrator for now. */

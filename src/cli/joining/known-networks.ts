@@ -2,7 +2,7 @@
 // whoever has not believes whoever answers first, says so, and remembers it: from then on nobody else is believed there, but
 // whoever shows a newer key for which the known one has signed. Then that one is remembered, and the older one forgotten.
 
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
@@ -10,6 +10,7 @@ import { isKeyId } from "../../core/keys.ts";
 import { sleep, type World } from "../../core/world.ts";
 import { Tls } from "../../protocol/identity/tls.ts";
 import { formatAddress, parseAddress, withKey } from "../../protocol/routes/address.ts";
+import { readWhole, writeWhole } from "../../system/files/whole-file.ts";
 
 export interface PinningOptions {
   /** Where keys are remembered, by address. */
@@ -99,9 +100,10 @@ function noneAnswered(places: readonly { readonly place: string }[], failures: r
 
 /** By address; and by an older key, which was succeeded by the one there. */
 async function read(path: string): Promise<Map<string, KeyId>> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) =>
-    error.code === "ENOENT" ? "{}" : fail("failed_precondition", `cannot read ${path}: ${error.message}`),
+  const found = await readWhole(path).catch((error: Error) =>
+    fail("failed_precondition", `cannot read ${path}: ${error.message}`),
   );
+  const text = found === undefined ? "{}" : new TextDecoder().decode(found);
   try {
     const entries = Object.entries(JSON.parse(text) as Record<string, string>);
     return new Map(entries.filter((entry): entry is [string, KeyId] => isKeyId(entry[1])));
@@ -112,6 +114,5 @@ async function read(path: string): Promise<Map<string, KeyId>> {
 
 async function write(path: string, known: ReadonlyMap<string, KeyId>): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(`${path}.new`, `${JSON.stringify(Object.fromEntries(known), undefined, 2)}\n`, { mode: 0o600 });
-  await rename(`${path}.new`, path);
+  await writeWhole(path, `${JSON.stringify(Object.fromEntries(known), undefined, 2)}\n`);
 }

@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { DcnrError } from "../../core/errors.ts";
 import { pageText } from "./page-text.ts";
 import { type LendingState, lendingTexts } from "./screen.ts";
@@ -21,13 +21,21 @@ export interface LentMachineView {
 
 const wishBytesMax = 100;
 
+/** Where somebody else listens for it: gives the port, and the connections. */
+export type PageDoor = (welcome: (socket: Socket) => void) => Promise<number>;
+
 /** `port` 0: any that is free. */
-export async function openLendingPage(machine: LentMachineView, port: number): Promise<LendingPage> {
+export async function openLendingPage(machine: LentMachineView, port: number, door?: PageDoor): Promise<LendingPage> {
   // Known to the page alone: another site that guesses the port cannot press its buttons.
   const token = randomBytes(18).toString("base64url");
+  let bound = 0;
   const server = createServer({ maxHeaderSize: 8_192, requestTimeout: 10_000 }, (request, response) => {
-    void answer(machine, token, request, response, portOf(server)).catch(() => response.writeHead(500).end());
+    void answer(machine, token, request, response, bound).catch(() => response.writeHead(500).end());
   });
+  if (door) {
+    bound = await door((socket) => server.emit("connection", socket));
+    return pageAt(bound, server);
+  }
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const sentence = `--page: port ${port} is in use on this machine; choose another, or leave it out`;
@@ -36,17 +44,18 @@ export async function openLendingPage(machine: LentMachineView, port: number): P
     server.listen(port, "127.0.0.1", resolve);
   });
   server.unref();
+  bound = (server.address() as AddressInfo).port;
+  return pageAt(bound, server);
+}
+
+function pageAt(port: number, server: Server): LendingPage {
   return {
-    address: `http://127.0.0.1:${portOf(server)}/`,
+    address: `http://127.0.0.1:${port}/`,
     close: () => {
       server.close();
       server.closeAllConnections();
     },
   };
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port;
 }
 
 async function answer(

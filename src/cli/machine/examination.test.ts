@@ -3,16 +3,24 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { portableClass } from "../../engine/portable/bits.ts";
 import { Examinations, examine } from "./examination.ts";
 
 const sound = { bytes: 8, errors: 0 };
 
-/** The class that the portable engine shows, round by round. */
-const examined = (classes: readonly string[], memory = sound, signal = new AbortController().signal) => {
+/** The class that an engine shows, round by round. */
+const examined = (
+  classes: readonly string[],
+  memory = sound,
+  signal = new AbortController().signal,
+  engine = "native",
+) => {
   let round = 0;
   return examine({
     rounds: classes.length,
-    measure: async () => ({ classes: [{ engine: "portable", class: classes[round++] as string }] }),
+    measure: async () => ({ classes: [{ engine, class: classes[round++] as string }] }),
+    everywhere: { portable: portableClass },
+    repeatKnown: async () => undefined,
     testMemory: async () => memory,
     signal,
     say: () => {},
@@ -26,9 +34,15 @@ describe("an examination", () => {
 
   it("finds a processor that comes to something else once in a while, and memory that errs", async () => {
     const [numbers] = (await examined(["a", "a", "b"])).troubles;
-    assert.match(numbers ?? "", /portable engine came to 2 different results/);
+    assert.match(numbers ?? "", /native engine came to 2 different results/);
     const [memory] = (await examined(["a"], { bytes: 8, errors: 1, first: "word 3" } as typeof sound)).troubles;
     assert.match(memory ?? "", /word 3/);
+  });
+
+  it("finds a processor that is wrong alike each time, by what comes out everywhere else", async () => {
+    const of = async (name: string) => (await examined([name, name], sound, undefined, "portable")).troubles;
+    assert.deepEqual(await of(portableClass), []);
+    assert.match((await of("portable-other-1"))[0] ?? "", /other numbers than everywhere else, each time/);
   });
 
   it("ends when it is asked to, in memory and between rounds, and says that it did not come to its end", async () => {
@@ -39,7 +53,17 @@ describe("an examination", () => {
       return sound;
     };
     const measure = async () => ({ classes: [] });
-    await assert.rejects(examine({ rounds: 0, measure, testMemory, signal: stopped, say: () => {} }), /stopped/);
+    const repeatKnown = async () => undefined;
+    const examining = examine({
+      rounds: 0,
+      measure,
+      everywhere: {},
+      repeatKnown,
+      testMemory,
+      signal: stopped,
+      say: () => {},
+    });
+    await assert.rejects(examining, /stopped/);
   });
 
   it("is remembered only if it found nothing", async (context) => {

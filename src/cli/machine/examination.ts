@@ -21,6 +21,10 @@ export interface Examined {
 export interface Examining {
   readonly rounds: number;
   readonly measure: () => Promise<Pick<Measured, "classes">>;
+  /** The classes of engines whose bits are the same on every machine: whoever comes to something else each time is broken too. */
+  readonly everywhere: Readonly<Record<string, string>>;
+  /** What is wrong with the result of an interval whose result is known (canned-interval.ts). */
+  readonly repeatKnown: () => Promise<string | undefined>;
   /** Calls `settle` now and then, which stops it by throwing. */
   readonly testMemory: (settle: () => void) => Promise<MemoryFound>;
   /** Whoever stops an examination has learned nothing by it. */
@@ -28,7 +32,15 @@ export interface Examining {
   readonly say: (sentence: string) => void;
 }
 
-export async function examine({ rounds, measure, testMemory, signal, say }: Examining): Promise<Examined> {
+export async function examine({
+  rounds,
+  measure,
+  everywhere,
+  repeatKnown,
+  testMemory,
+  signal,
+  say,
+}: Examining): Promise<Examined> {
   const goOn = () => {
     if (signal.aborted) fail("cancelled", "stopped: this machine was not examined to the end");
   };
@@ -41,16 +53,23 @@ export async function examine({ rounds, measure, testMemory, signal, say }: Exam
     goOn();
     say(`numbers: round ${round} of ${rounds}`);
   }
-  const troubles: string[] = [];
+  const wrong = await repeatKnown();
+  goOn();
+  say(`an interval whose result is known: ${wrong === undefined ? "it came out" : "another result came out"}`);
+  const troubles: string[] = wrong === undefined ? [] : [wrong];
   if (memory.errors > 0)
     troubles.push(
       `memory does not keep what is written into it (${memory.first}): replace it, or lend this machine no more`,
     );
-  for (const [engine, classes] of found)
+  for (const [engine, classes] of found) {
+    const [only = ""] = classes;
     if (classes.size > 1)
       troubles.push(
         `the ${engine} engine came to ${classes.size} different results from the same numbers: heat, power or the processor`,
       );
+    else if (only !== (everywhere[engine] ?? only))
+      troubles.push(`the ${engine} engine comes to other numbers than everywhere else, each time: the processor`);
+  }
   const classes = Object.fromEntries(Array.from(found, ([engine, names]) => [engine, [...names]]));
   return { memory, rounds, classes, troubles };
 }

@@ -5,7 +5,8 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { messageOf } from "../../core/errors.ts";
-import { hasCuda, openCudaEngine } from "../../engine/onnx/cuda.ts";
+import { moduleBeside } from "../../core/module-beside.ts";
+import { hasCuda } from "../../engine/onnx/cuda.ts";
 import { Remembered } from "../../system/files/remembered.ts";
 import type { GpuFacts } from "../../system/machine/gpus.ts";
 import { findHardware } from "../../system/machine/hardware.ts";
@@ -95,7 +96,7 @@ export async function lentBy(
 }
 
 async function probe(): Promise<Probed> {
-  const script = fileURLToPath(import.meta.url);
+  const script = fileURLToPath(moduleBeside("./probes/ask-gpus.ts", import.meta.url));
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: probeTimeoutMs });
     return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as Probed;
@@ -104,33 +105,3 @@ async function probe(): Promise<Probed> {
     return { trouble: `the GPU's driver ended the program (${signal ?? code ?? messageOf(thrown)})` };
   }
 }
-
-async function askWebgpu(): Promise<Probed> {
-  try {
-    const { openExactOn } = await import("../../engine/exact/webgpu.ts");
-    const { openWebgpuEngine } = await import("../../engine/webgpu/engine.ts");
-    const engine = await openWebgpuEngine();
-    const { openInlineExecutor } = await import("../../engine/executor.ts");
-    const { deviceGflops } = await import("../../engine/webgpu/speed.ts");
-    const webgpu = await engine.numericsClass();
-    const gflops = await deviceGflops(openInlineExecutor(engine), () => performance.now());
-    const exact = await openExactOn(engine)
-      .numericsClass()
-      .catch(() => "");
-    return { webgpu, gflops, exact };
-  } catch (thrown) {
-    return { trouble: messageOf(thrown) };
-  }
-}
-
-/** Nothing where CUDA was not added. */
-async function askCuda(): Promise<Probed> {
-  if (!hasCuda()) return {};
-  try {
-    return { cuda: await (await openCudaEngine()).numericsClass() };
-  } catch (thrown) {
-    return { cudaTrouble: messageOf(thrown) };
-  }
-}
-
-if (import.meta.main) process.stdout.write(`\n${JSON.stringify({ ...(await askWebgpu()), ...(await askCuda()) })}`);

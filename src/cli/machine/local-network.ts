@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { withKey } from "../../protocol/routes/address.ts";
 import { thisMachine } from "../flags/limits.ts";
 import { LentHere, lentHereFolder } from "../lending/lent-here.ts";
-import { confinedEnvironment, confinementFlags } from "./confinement.ts";
+import { confinedEnvironment, confinementFlags } from "./apart/confinement.ts";
 import { dataDirectory } from "./directories.ts";
 import { findLentGpus } from "./lent-gpus.ts";
 import { tellingMeasured } from "./measured.ts";

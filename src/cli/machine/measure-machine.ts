@@ -1,19 +1,17 @@
 // The numerics class of each engine and the speed of one core. Measured in a process of its own, which takes the
 // engines with it when it ends: a PNode that waits for work stays small. Where this process may start no other, in a
-// thread, which leaves a native library behind.
+// thread, which leaves a native library behind. Each class is told as soon as it is known: what a machine may compute does
+// not depend on how fast it is.
 
 import { execFile } from "node:child_process";
-import { once } from "node:events";
+import { on } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
 import { DcnrError, messageOf } from "../../core/errors.ts";
-import { allocate } from "../../core/tensor.ts";
-import type { Clock } from "../../core/world.ts";
-import type { EngineKind, Executor } from "../../engine/engine.ts";
-import { GraphBuilder } from "../../graph/builder.ts";
-import { realClock } from "../../system/clock.ts";
-import { measureGflops } from "../../system/machine/hardware.ts";
+import { moduleBeside } from "../../core/module-beside.ts";
 
 export interface Measured {
   /** Of one core. */
@@ -27,64 +25,45 @@ export const gflopsEstimated = 10;
 /** Loading two engines takes a second or two, and minutes on a machine with dozens of busy processes. */
 const measureTimeoutMs = 600_000;
 
-export async function measureMachine(): Promise<Measured> {
+/** Hears of all that is known by then, again and again until it is everything. */
+export type OnFound = (found: Measured) => void;
+
+export async function measureMachine(onFound: OnFound = () => {}): Promise<Measured> {
   try {
-    return process.permission?.has("child") === false ? await measureInThread() : await measureInProcess();
+    const findings = process.permission?.has("child") === false ? fromThread() : fromProcess();
+    for await (const { isAll, ...found } of findings) {
+      if (isAll) return found;
+      onFound(found);
+    }
+    throw new Error("it ended before it knew everything");
   } catch (error) {
     throw new DcnrError("internal", `this machine's engines cannot be measured: ${messageOf(error)}`, { cause: error });
   }
 }
 
-async function measureInProcess(): Promise<Measured> {
-  const script = fileURLToPath(import.meta.url);
-  const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: measureTimeoutMs });
-  return JSON.parse(stdout) as Measured;
+/** What the program that measures says. */
+export interface Finding extends Measured {
+  readonly isAll: boolean;
 }
 
-const threadMark = "measure this machine";
+const measuring = moduleBeside("./probes/measure-here.ts", import.meta.url);
 
-async function measureInThread(): Promise<Measured> {
-  const thread = new Worker(new URL(import.meta.url), { workerData: threadMark });
+async function* fromProcess(): AsyncGenerator<Finding> {
+  const running = promisify(execFile)(process.execPath, [fileURLToPath(measuring)], { timeout: measureTimeoutMs });
+  // Why it failed is told once what it said is read.
+  running.catch(() => {});
+  for await (const line of createInterface({ input: running.child.stdout as Readable }))
+    yield JSON.parse(line) as Finding;
+  await running;
+}
+
+async function* fromThread(): AsyncGenerator<Finding> {
+  const thread = new Worker(measuring);
   // A PNode that stops does not wait for it.
   thread.unref();
-  const [measured] = (await once(thread, "message")) as [Measured];
-  await thread.terminate();
-  return measured;
-}
-
-async function measureHere(clock: Clock): Promise<Measured> {
-  const { openExecutor } = await import("../../engine/pool/threads.ts");
-  const classes: { engine: string; class: string }[] = [];
-  let gflops = 0;
-  const { hasNativeEngine } = await import("../../engine/onnx/native.ts");
-  const kinds: readonly EngineKind[] = [
-    ...(hasNativeEngine() ? (["native"] as const) : []),
-    ...["portable" as const, "exact" as const],
-  ];
-  for (const kind of kinds) {
-    const executor = await openExecutor({ kind, workers: 1 });
-    classes.push({ engine: kind, class: await executor.numericsClass() });
-    // By the fastest one that it has.
-    if (kind === kinds[0]) gflops = await speedOf(executor, clock);
-    await executor.close();
+  try {
+    for await (const [finding] of on(thread, "message", { close: ["exit"] })) yield finding as Finding;
+  } finally {
+    await thread.terminate();
   }
-  return { gflops, classes };
 }
-
-const probeSize = 512;
-/** About 10 ms each: on a busy machine one of them runs undisturbed. */
-const tries = 16;
-
-async function speedOf(executor: Executor, clock: Clock): Promise<number> {
-  const builder = new GraphBuilder("speed");
-  const shape = [probeSize, probeSize];
-  const product = builder.op("MatMul", [builder.input("a", "float32", shape), builder.input("b", "float32", shape)]);
-  builder.output(product, "c");
-  executor.register("speed", builder.build());
-  const feeds = () => ({ a: allocate("float32", shape), b: allocate("float32", shape) });
-  const work = async () => void (await executor.run("speed", feeds()));
-  return measureGflops(work, 2 * probeSize ** 3, clock, tries);
-}
-
-if (!isMainThread && workerData === threadMark) parentPort?.postMessage(await measureHere(realClock));
-else if (isMainThread && import.meta.main) process.stdout.write(JSON.stringify(await measureHere(realClock)));

@@ -1,11 +1,11 @@
 // When a PNode's machine is measured. Measuring never holds a start up for long and never ends it: a machine that is too
-// busy joins with an estimate and tells what it is once it knows.
+// busy joins with an estimate, and with those classes that it knows, and tells the rest once it knows.
 
 import { loadavg } from "node:os";
 import { messageOf } from "../../core/errors.ts";
 import { type Cancel, sleep, type World } from "../../core/world.ts";
 import type { Remembered } from "../../system/files/remembered.ts";
-import { gflopsEstimated, type Measured, measureMachine } from "./measure-machine.ts";
+import { gflopsEstimated, type Measured, measureMachine, type OnFound } from "./measure-machine.ts";
 
 /** What a start waits for the first measurement. */
 const patienceMs = 15_000;
@@ -18,37 +18,53 @@ export class Measuring {
   readonly #memory: Remembered<Measured>;
   readonly #cores: number;
   readonly #world: World;
-  readonly #measure: () => Promise<Measured>;
+  readonly #measure: (onFound?: OnFound) => Promise<Measured>;
   #last: Measured | undefined;
-  #listener: (measured: Measured) => void = () => {};
+  /** What a listener knows already: what the start was given, or what was told since. */
+  #told: Measured | undefined;
+  #listener: ((measured: Measured) => void) | undefined;
   #cancel: Cancel = () => {};
   #stopped = false;
 
-  constructor(memory: Remembered<Measured>, cores: number, world: World, measure = measureMachine) {
+  constructor(
+    memory: Remembered<Measured>,
+    cores: number,
+    world: World,
+    measure: (onFound?: OnFound) => Promise<Measured> = measureMachine,
+  ) {
     this.#memory = memory;
     this.#cores = cores;
     this.#world = world;
     this.#measure = measure;
   }
 
-  /** What is known, or told by whoever started this process, or can be found out soon; an estimate without numerics otherwise. */
+  /** What is known, or told by whoever started this process, or can be found out soon; otherwise what was found out by then, at an estimated speed. */
   async atOnce(told?: Measured): Promise<Measured> {
     this.#last = (await this.#memory.get()) ?? (told && (await this.#memory.set(told)));
-    if (this.#last !== undefined) {
-      this.#later(calmCheckMs);
-      return this.#last;
+    if (this.#last !== undefined) this.#later(calmCheckMs);
+    else {
+      const late = sleep(this.#world.timers, patienceMs).then(() => true);
+      if (await Promise.race([this.#first().then(() => false), late])) this.#tellBusy();
     }
-    const first = this.#first();
-    const late = sleep(this.#world.timers, patienceMs).then(() => undefined);
-    const known = await Promise.race([first, late]);
-    if (known !== undefined) return known;
-    this.#world.log("warn", "this machine is too busy to be measured: it joins with an estimate and gets work later");
-    return { gflops: gflopsEstimated, classes: [] };
+    this.#told = this.#last ?? { gflops: gflopsEstimated, classes: [] };
+    return this.#told;
   }
 
-  /** Hears of what is found out after the start, if it differs from what was known. */
+  #tellBusy(): void {
+    const classes = this.#last?.classes ?? [];
+    this.#world.log(
+      "warn",
+      "this machine is too busy to be measured: it joins with an estimate, " +
+        (classes.length === 0
+          ? "and gets work later"
+          : `and gets work for ${classes.map(({ engine }) => engine).join(" and ")} numerics`),
+    );
+  }
+
+  /** Hears of what is found out after the start, also if that was before it listened. */
   onMeasured(listener: (measured: Measured) => void): void {
     this.#listener = listener;
+    this.#tell();
   }
 
   get last(): Measured | undefined {
@@ -60,19 +76,22 @@ export class Measuring {
     this.#cancel();
   }
 
-  async #first(): Promise<Measured | undefined> {
+  async #first(): Promise<void> {
+    const onFound = (found: Measured) => {
+      this.#last = found;
+      this.#tell();
+    };
     while (!this.#stopped) {
       try {
-        const measured = await this.#measure();
-        await this.#note(measured);
-        this.#later(calmCheckMs);
-        return measured;
+        const measured = await this.#measure(onFound);
+        onFound(measured);
+        await this.#memory.set(measured);
+        return this.#later(calmCheckMs);
       } catch (error) {
         this.#world.log("warn", `${messageOf(error)}; trying again`);
         await sleep(this.#world.timers, retryMs);
       }
     }
-    return undefined;
   }
 
   #later(delayMs: number): void {
@@ -99,6 +118,13 @@ export class Measuring {
         "warn",
         "this machine rounds differently from before: it takes work of its new class from now on",
       );
-    if (!this.#stopped) this.#listener(now);
+    this.#tell();
+  }
+
+  #tell(): void {
+    const now = this.#last;
+    if (this.#stopped || this.#listener === undefined || now === undefined || now === this.#told) return;
+    this.#told = now;
+    this.#listener(now);
   }
 }

@@ -47,8 +47,11 @@ export async function holdDirectory(
 }
 
 function held(lock: DatabaseSync, file: string, user: DirectoryUser): HeldDirectory {
-  const describe = (address?: string) =>
-    writeFileSync(file, `${JSON.stringify({ ...user, ...(address && { address }) })}\n`);
+  const describe = (address?: string) => {
+    // A link in its place is not followed: commands of the owner's hold the directory, too.
+    rmSync(file, { force: true });
+    writeFileSync(file, `${JSON.stringify({ ...user, ...(address && { address }) })}\n`, { flag: "wx" });
+  };
   describe();
   return {
     describe,

@@ -17,34 +17,31 @@ import { fastestFirst } from "../../engine/webgpu/speed.ts";
 import { compiling } from "../../network/works.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
 import { type PNode, startPNode } from "../../pnode/pnode.ts";
-import type { Network } from "../../protocol/network.ts";
 import type { Reach } from "../../protocol/routes/reach.ts";
 import type { RelayLimits } from "../../relay/limits.ts";
 import { digestAside, digestInSlices } from "../../system/digest.ts";
 import { openKept } from "../../system/files/kept.ts";
 import { keptFile } from "../../system/files/kept-file.ts";
 import { openSpill } from "../../system/files/spill.ts";
-import { type RealIdentity, signingOf, verifySignature } from "../../system/keys.ts";
+import { verifySignature } from "../../system/keys.ts";
 import { shrinkHeap } from "../../system/machine/garbage.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../../system/machine/hardware.ts";
 import { ownCpuMs } from "../../system/machine/others-load.ts";
 import { openAside } from "../../system/threads/aside.ts";
 import { startPulse } from "../../system/threads/pulse.ts";
 import { openHttpTransfer } from "../../system/wires/blob-transfer.ts";
-import { reachableAddress } from "../joining/reachable.ts";
 import { monitorPNode } from "../monitoring/pnode.ts";
-import { isConfined } from "./confinement.ts";
+import { isConfined } from "./apart/confinement.ts";
 import { Examinations } from "./examination.ts";
 import { watchGpus } from "./gpu-readings.ts";
 import { findLentGpus, type GpuLending, rememberedGpus } from "./lent-gpus.ts";
+import type { LentWires } from "./lent-wires.ts";
 import type { Measured } from "./measure-machine.ts";
 import { rememberedMeasured, toldMeasured } from "./measured.ts";
 import { Measuring } from "./measuring.ts";
 import { softwareVersion } from "./software.ts";
 
 export interface LentMachine {
-  /** With which it takes part in gossip; unknown to other members without. */
-  readonly identity?: RealIdentity;
   /** Lets it join a network that is not open to everybody. */
   readonly invite?: string;
   /** With the network's key. */
@@ -94,17 +91,19 @@ const shardCacheBytesDefault = 2e9;
  */
 const gentleCollection = "--external-memory-accounted-in-global-limit";
 
+/** One that is put to work: how it talks to others, and to whom it goes. */
+export interface LentNow extends LentMachine {
+  readonly wires: LentWires;
+}
+
 /** What the owner's side wants to know and to say. */
 export type OwnerHooks = Required<Pick<PNodeDependencies, "lends" | "onWork">>;
 
-export async function startRealPNode(
-  machine: LentMachine,
-  outer: World,
-  network: Network,
-  owner: OwnerHooks,
-): Promise<StartedPNode> {
+export async function startRealPNode(machine: LentNow, outer: World, owner: OwnerHooks): Promise<StartedPNode> {
   setFlagsFromString(gentleCollection);
-  const monitoring = monitorPNode(outer, network.id ?? "", machine.name, machine.otlp);
+  const { wires } = machine;
+  const { network, gate } = wires;
+  const monitoring = monitorPNode(outer, network.id ?? "", machine.name, machine.otlp, wires.postTraces);
   const { world } = monitoring;
   const found = await findHardware(machine.directory);
   const lent = isConfined()
@@ -187,15 +186,13 @@ export async function startRealPNode(
       world,
       network,
       executorFor,
-      ...(machine.identity && { signing: signingOf(machine.identity) }),
+      signing: wires.signing,
       http: monitoring.http,
-      ...(machine.identity && {
-        membership: {
-          identity: machine.identity,
-          keys: { verify: verifySignature, idOf: keyIdOf },
-          file: keptFile(join(machine.directory, "members.bin")),
-        },
-      }),
+      membership: {
+        identity: wires.identity,
+        keys: { verify: verifySignature, idOf: keyIdOf },
+        file: keptFile(join(machine.directory, "members.bin")),
+      },
       onOtherBits: (tried, engine) => whenOther(tried, engine),
       onWork: (work) => {
         monitoring.onWork(work);
@@ -203,11 +200,14 @@ export async function startRealPNode(
         owner.onWork({ ...work, durationMs: work.durationMs * (cpus / workers) });
       },
       lends: owner.lends,
-      blobs: openHttpTransfer({ reach: machine.reach, ...(network.keys && { keys: network.keys }) }),
+      blobs: openHttpTransfer({
+        ...(gate ? { gate } : { reach: machine.reach }),
+        ...(network.keys && { keys: network.keys }),
+      }),
       digest: digestAside,
       digestReceived: digestInSlices,
       aside,
-      pulse: startPulse(world.clock, machine.reach, machine.web),
+      pulse: startPulse(world.clock, gate ? undefined : machine.reach, machine.web, gate),
       spill: await openSpill(machine.directory, (machine.diskBytes * 3) / 8 || undefined),
       kept: await openKept(machine.directory, machine.diskBytes / 4 || undefined),
       verify: verifySignature,
@@ -217,7 +217,7 @@ export async function startRealPNode(
         bytesMax: machine.diskBytes / 4 || shardCacheBytesDefault,
         clock: world.clock,
       }),
-      reachable: reachableAddress,
+      reachable: (bound, towards) => wires.located(bound, towards),
       localHour: () => new Date(world.clock.wallMs()).getHours(),
       tidy: shrinkHeap,
       measure: () => {

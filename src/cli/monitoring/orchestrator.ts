@@ -191,9 +191,7 @@ function describeSessions(registry: MetricRegistry, running: Running): void {
   registry.gauge(
     "dcnr_session_samples_per_second",
     "Samples trained on per second, over the last seconds.",
-    each((session, { steps }) =>
-      isOpen(session) ? steps.perSecond(session.id, steps.reached(session)) * session.identity.batch : 0,
-    ),
+    each((session, { steps }) => (isOpen(session) ? steps.samplesPerSecond(session, steps.reached(session)) : 0)),
   );
   registry.gauge(
     "dcnr_session_waits",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { LogFields, World } from "../../core/world.ts";
+import { uncounted } from "../../protocol/network.ts";
 import { realWorld } from "../../system/world.ts";
 import { monitorPNode } from "./pnode.ts";
 
@@ -8,7 +9,7 @@ describe("monitoring of a PNode", () => {
   const lines: { message: string; fields: LogFields | undefined }[] = [];
   const world: World = { ...realWorld(), log: (_level, message, fields) => lines.push({ message, fields }) };
   const { world: own, http, onWork } = monitorPNode(world, "p1", "maple", undefined);
-  const get = async (path: string) => http(new Request(`http://pnode${path}`), "here");
+  const get = async (path: string) => http(new Request(`http://pnode${path}`), "here", uncounted);
 
   test("puts the PNode's id on every log line, beside what the line says itself", () => {
     own.log("info", "hosting", { session: "s", vnode: "a", step: 3 });
@@ -31,6 +32,6 @@ describe("monitoring of a PNode", () => {
 
   test("leaves other paths and methods to others", async () => {
     assert.equal(await get("/"), undefined);
-    assert.equal(await http(new Request("http://pnode/metrics", { method: "POST" }), "here"), undefined);
+    assert.equal(await http(new Request("http://pnode/metrics", { method: "POST" }), "here", uncounted), undefined);
   });
 });

@@ -26,7 +26,14 @@ export interface PNodeMonitoring {
   close(): Promise<void>;
 }
 
-export function monitorPNode(world: World, id: string, name: string, otlp: string | undefined): PNodeMonitoring {
+/** `post`: how traces reach the collector; absent: from here. */
+export function monitorPNode(
+  world: World,
+  id: string,
+  name: string,
+  otlp: string | undefined,
+  post?: (body: string) => Promise<void>,
+): PNodeMonitoring {
   const registry = openRegistry("pnode");
   const own = countingLogs({ ...world, log: withFields(world.log, { pnode: id }) }, registry);
   let pnode: PNode | undefined;
@@ -62,7 +69,7 @@ export function monitorPNode(world: World, id: string, name: string, otlp: strin
     "Duration of one forward, backward or update, waiting for a worker included.",
     workBoundsSeconds,
   );
-  const tracer = tracerFor(own, id, name, collectorFrom(process.env, otlp));
+  const tracer = tracerFor(own, id, name, collectorFrom(process.env, otlp), post);
   if (tracer) {
     registry.counter("dcnr_spans_sent_total", "Spans that the collector took.", () => tracer.sent);
     registry.counter("dcnr_spans_dropped_total", "Spans that were dropped.", () => tracer.dropped);
@@ -111,7 +118,13 @@ function unattached(pnode: PNode | undefined): readonly string[] {
   return pnode?.problems().slice(0, 1) ?? ["starting"];
 }
 
-function tracerFor(world: World, id: string, name: string, collector: Collector | undefined): Tracer | undefined {
+function tracerFor(
+  world: World,
+  id: string,
+  name: string,
+  collector: Collector | undefined,
+  post?: (body: string) => Promise<void>,
+): Tracer | undefined {
   if (!collector) return undefined;
   return new Tracer({
     url: collector.url,
@@ -122,11 +135,12 @@ function tracerFor(world: World, id: string, name: string, collector: Collector 
       "host.name": name,
     },
     world,
-    post: (url, body) => postJson(url, body, collector.headers),
+    post: (url, body) => (post ? post(body) : postJson(url, body, collector.headers)),
   });
 }
 
-async function postJson(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<void> {
+/** To the owner's collector. */
+export async function postJson(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<void> {
   const signal = AbortSignal.timeout(postTimeoutMs);
   const response = await fetch(url, {
     method: "POST",

@@ -129,7 +129,7 @@ function batchOf(settings: NonNullable<Session["settings"]>): string {
 }
 
 function autonomyOf({ keptBytesPerCheckpoint: bytes }: Session): string {
-  const cost = bytes > 0n ? `; ${(Number(bytes) / 1e6).toFixed(1)} MB to keepers for each checkpoint` : "";
+  const cost = bytes > 0n ? `; ${(Number(bytes) / 1e6).toFixed(1)} MB between its machines for each checkpoint` : "";
   return `on: goes on while no orchestrator is there${cost}`;
 }
 

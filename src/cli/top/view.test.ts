@@ -20,6 +20,7 @@ const known = (machines = 2): Known => ({
         totalSteps: 100n,
         loss: 1.5,
         samplesPerSecond: 20,
+        stepsPerSecond: 10,
         settings: { network: "mlp", dataset: "mnist", batch: 2 },
       },
     ],

@@ -139,9 +139,8 @@ function sessionColumns({ losses }: Known, { unicode }: Window): TopColumn<Sessi
   ];
 }
 
-function timeLeft({ status, step, totalSteps, samplesPerSecond, settings }: Session): string {
-  if (status !== "running" || !samplesPerSecond || !settings?.batch) return "";
-  return duration((Number(totalSteps - step) * settings.batch) / samplesPerSecond);
+function timeLeft({ status, step, totalSteps, stepsPerSecond }: Session): string {
+  return status === "running" && stepsPerSecond ? duration(Number(totalSteps - step) / stepsPerSecond) : "";
 }
 
 const modelColumns: readonly TopColumn<Model>[] = [

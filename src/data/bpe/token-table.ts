@@ -18,6 +18,8 @@ export interface TokenTable {
 export interface DecodeOptions {
   /** Default false. */
   readonly skipSpecial?: boolean;
+  /** The ids go on behind a text: a space at their start stays. Default false. */
+  readonly continues?: boolean;
 }
 
 /** Text as ids arrive; characters that are not complete yet wait for the next id. */
@@ -47,9 +49,12 @@ export function bytesOfToken({ bytes, ends }: TokenTable, id: number): Uint8Arra
 }
 
 /** The bytes that a text gets from each id in turn. */
-function speller(table: TokenTable, { skipSpecial = false }: DecodeOptions): (id: number) => Uint8Array {
+function speller(
+  table: TokenTable,
+  { skipSpecial = false, continues = false }: DecodeOptions,
+): (id: number) => Uint8Array {
   const skipped = new Set(skipSpecial ? table.specials : []);
-  let first = true;
+  let first = !continues;
   return (id) => {
     const bytes = bytesOfToken(table, id);
     if (skipped.has(id)) return nothing;

@@ -49,6 +49,8 @@ export interface TokenizerParts {
 export interface EncodeOptions {
   /** Adds what the model expects around a text (a token that begins it, for example). Default false. */
   readonly addSpecial?: boolean;
+  /** At most so many ids: the text is cut at its end, what the model expects around it is not. Default: all. */
+  readonly most?: number;
   /**
    * Takes "<|endoftext|>" in the text as the token. Default true; false for text from strangers; "marked" for text in
    * which marks (marks.ts) stand for special tokens, and only they do.
@@ -85,7 +87,7 @@ export function openTokenizer(parts: TokenizerParts): Tokenizer {
   const marked = markedSpellings(parts.added);
   const markedPattern = patternOf(marked);
 
-  function encode(text: string, { addSpecial = false, parseSpecial = true }: EncodeOptions = {}): Int32Array {
+  function encode(text: string, { addSpecial = false, parseSpecial = true, most }: EncodeOptions = {}): Int32Array {
     const out = openIds();
     if (addSpecial) for (const id of parts.before) out.push(id);
     const whole = text.isWellFormed() ? text : text.toWellFormed();
@@ -105,7 +107,9 @@ export function openTokenizer(parts: TokenizerParts): Tokenizer {
         if (token.rstrip) start += whole.length - start - whole.slice(start).trimStart().length;
       }
     encodePlain(whole.slice(start), start === 0, out);
-    if (addSpecial) for (const id of parts.after) out.push(id);
+    const after = addSpecial ? parts.after : [];
+    if (most !== undefined) out.cut(Math.max(0, most - after.length));
+    for (const id of after) out.push(id);
     return out.take();
   }
 
@@ -203,6 +207,8 @@ function cutAll(words: readonly string[], cut: Cut, first: boolean): string[] {
 interface Ids {
   push(id: number): void;
   append(from: Int32Array, start: number, count: number): void;
+  /** Leaves out what is behind so many. */
+  cut(most: number): void;
   take(): Int32Array;
 }
 
@@ -223,6 +229,9 @@ function openIds(): Ids {
     append(from, start, length) {
       grow(count + length);
       for (let i = 0; i < length; i++) memory[count++] = from[start + i] as number;
+    },
+    cut(most) {
+      count = Math.min(count, most);
     },
     take: () => memory.slice(0, count),
   };

@@ -45,6 +45,27 @@ it("a program that was loaded holds on to no weights of ours", { skip: !hasNativ
   await program.release();
 });
 
+it("what a program was tried with is gone when it is loaded", { skip: !hasNativeEngine() }, async () => {
+  const engine = await openNativeEngine();
+  const [inner, columns] = [32, 20_000];
+  const info = (name: string, shape: readonly number[]) => ({ name, dtype: "float32" as const, shape });
+  const graph = {
+    name: "wide",
+    inputs: [info("x", [anyRows, inner]), info("w", [inner, columns])],
+    outputs: [info("y", [anyRows, columns])],
+    nodes: [{ op: "Gemm", name: "product", inputs: ["x", "w"], outputs: ["y"], attributes: {} }],
+    constants: {},
+  };
+  const w = float32([inner, columns], new Float32Array(inner * columns));
+  collectGarbage();
+  const before = process.memoryUsage().arrayBuffers;
+  const program = await engine.loadRows?.(graph, { w });
+  // All rows that are tried at once are 2 MB, and every split of them is as much again.
+  const left = (process.memoryUsage().arrayBuffers - before) / 2 ** 20;
+  await program?.release();
+  assert.ok(left < 2, `${left.toFixed(1)} MB wait for the collector`);
+});
+
 /** A product with weights, a bias that is too small for a file, and what it makes of three rows. */
 async function productOf(engine: Engine): Promise<Float32Array> {
   const w = float32([width, width], new Float32Array(width * width));

@@ -6,7 +6,7 @@ import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-common";
 import { ownPages, sameBytes } from "../../core/bytes.ts";
 import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
-import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
+import { bytesOf, type Tensor, tensorBytes, viewData } from "../../core/tensor.ts";
 import type { GraphModel, ValueInfo } from "../../graph/model.ts";
 import { encodeOnnxParts } from "../../graph/onnx.ts";
 import { joined } from "../../graph/protobuf-write.ts";
@@ -184,52 +184,59 @@ function tensorOf(runtime: OnnxRuntime, tensor: Tensor): OrtTensor {
 
 type Run = (feeds: readonly Tensor[], into: readonly Tensor[], rows: number) => Promise<void> | undefined;
 
+/** What is tried lies on pages of its own that go back at once: between what the runtime keeps, it would leave holes as large as a small model. */
 async function smallestMultiple({ inputs, outputs }: GraphModel, run: Run): Promise<number | undefined> {
-  const feeds = inputs.map(probeTensor);
-  const part = async (from: number, rows: number): Promise<readonly Tensor[]> => {
-    const into = outputs.map((info) => emptyTensor(info, rows));
+  const pages: ArrayBuffer[] = [];
+  const probeRoom = (info: ValueInfo) => {
+    const room = ownPages(tensorBytes(info.dtype, shapeFor(info.shape, probeRows)));
+    pages.push(room);
+    return room;
+  };
+  const feeds = inputs.map((info) => probeContent(info, probeRoom(info)));
+  const [whole, found] = [outputs.map(probeRoom), outputs.map(probeRoom)];
+  const part = async (from: number, rows: number, into: readonly ArrayBuffer[]): Promise<readonly Tensor[]> => {
+    const results = outputs.map((info, i) => rowsIn(info, into[i] as ArrayBuffer, 0, rows));
     await run(
-      inputs.map((info, i) => rowsFrom(info, feeds[i] as Tensor, from, rows)),
-      into,
+      inputs.map((info, i) => rowsIn(info, feeds[i] as ArrayBuffer, from, rows)),
+      results,
       rows,
     );
-    return into;
+    return results;
   };
-  const whole = await part(0, probeRows);
   const isSame = async (rows: number): Promise<boolean> => {
-    for (let from = 0; from + rows <= probeRows; from += rows) {
-      const found = await part(from, rows);
-      for (const [i, info] of outputs.entries())
-        if (!sameTensor(found[i] as Tensor, rowsFrom(info, whole[i] as Tensor, from, rows))) return false;
-    }
+    for (let from = 0; from + rows <= probeRows; from += rows)
+      for (const [i, tensor] of (await part(from, rows, found)).entries())
+        if (!sameTensor(tensor, rowsIn(outputs[i] as ValueInfo, whole[i] as ArrayBuffer, from, rows))) return false;
     return true;
   };
-  const differs = new Set<number>();
-  for (const rows of probeSplits) if (!(await isSame(rows))) differs.add(rows);
-  return multiples.find((multiple) => ![...differs].some((rows) => rows % multiple === 0));
-}
-
-function emptyTensor({ dtype, shape }: ValueInfo, rows: number): Tensor {
-  const sizes = shapeFor(shape, rows);
-  const data = dtype === "int32" ? new Int32Array(elementCount(sizes)) : new Float32Array(elementCount(sizes));
-  return { dtype, shape: sizes, data };
+  try {
+    await part(0, probeRows, whole);
+    const differs = new Set<number>();
+    for (const rows of probeSplits) if (!(await isSame(rows))) differs.add(rows);
+    return multiples.find((multiple) => ![...differs].some((rows) => rows % multiple === 0));
+  } finally {
+    for (const room of pages) room.resize(0);
+  }
 }
 
 /** Numbers without a pattern; ids and positions that every model has. */
-function probeTensor(info: ValueInfo): Tensor {
-  const tensor = emptyTensor(info, probeRows);
+function probeContent(info: ValueInfo, room: ArrayBuffer): ArrayBuffer {
+  const { data } = rowsIn(info, room, 0, probeRows);
   let state = 12345;
-  for (let i = 0; i < tensor.data.length; i++) {
+  for (let i = 0; i < data.length; i++) {
     state = (Math.imul(state, 1103515245) + 12345) >>> 0;
-    tensor.data[i] = info.dtype === "int32" ? 0 : (state / 2 ** 32 - 0.5) * 2;
+    data[i] = info.dtype === "int32" ? 0 : (state / 2 ** 32 - 0.5) * 2;
   }
-  return tensor;
+  return room;
 }
 
-function rowsFrom(info: ValueInfo, { dtype, data }: Tensor, from: number, rows: number): Tensor {
-  const width = elementCount(shapeFor(info.shape, 1));
-  const part = (data as Float32Array).slice(from * width, (from + rows) * width);
-  return { dtype, shape: shapeFor(info.shape, rows), data: part };
+function rowsIn({ dtype, shape }: ValueInfo, room: ArrayBuffer, from: number, rows: number): Tensor {
+  const rowBytes = tensorBytes(dtype, shapeFor(shape, 1));
+  return {
+    dtype,
+    shape: shapeFor(shape, rows),
+    data: viewData(dtype, new Uint8Array(room, from * rowBytes, rows * rowBytes)),
+  };
 }
 
 function sameTensor(a: Tensor, b: Tensor): boolean {

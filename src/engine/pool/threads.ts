@@ -1,6 +1,7 @@
 // The executor on worker threads of Node (pool.ts does the rest).
 
 import { Worker } from "node:worker_threads";
+import { moduleBeside } from "../../core/module-beside.ts";
 import type { Executor } from "../engine.ts";
 import { silenceTelemetry } from "../onnx/native.ts";
 import { collectGarbage } from "./collect.ts";
@@ -8,7 +9,7 @@ import type { FromWorker } from "./messages.ts";
 import { type ExecutorOptions, openPooledExecutor } from "./pool.ts";
 import type { WorkerPlatform } from "./seat.ts";
 
-const workerUrl = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
+const workerUrl = moduleBeside("./worker.ts", import.meta.url);
 
 const threads: WorkerPlatform = {
   start(settings, { onMessage, onLost }) {

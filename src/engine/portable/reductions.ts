@@ -5,7 +5,7 @@
 import { elementCount, type Shape } from "../../core/tensor.ts";
 import type { GraphNode } from "../../graph/model.ts";
 import { numbersOf } from "../../graph/operators/check.ts";
-import { addI32, f32x4, get, i32, type Local, set, v128 } from "../kernels/wasm.ts";
+import { addI32, type Code, f32x4, get, i32, type Local, set, v128 } from "../kernels/wasm.ts";
 import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 import { type Context, type Expression, identityOf, loadLeaves, stored, type Vector } from "./context.ts";
 import { acrossLanes, eachQuad, onlyInRow, type Pointer, type Quad, storeQuad, walk } from "./loops.ts";
@@ -107,26 +107,25 @@ function pushRows(context: Context, what: string, { leaves, compute }: Expressio
           });
           fn.emit(set(total, rule.combine(get(total), get(sum))));
         };
-        inBlocks(fn, leaves, sources, length, blockElements, -1, block);
+        inBlocks(fn, leaves, sources.map(get), length, blockElements, -1, block);
         fn.emit(v128.storeLane(get(to as Pointer), rule.finish(acrossLanes(fn, get(total), rule.combine)), 0));
       });
     },
   });
 }
 
-/** Calls `body` for whole blocks in a loop and for the rest; pointers move along `axis`. */
+/** Calls `body` for whole blocks in a loop and for the rest; pointers move along `axis` of each view from its start. */
 function inBlocks(
   fn: FunctionBuilder,
-  leaves: readonly View[],
-  from: readonly Pointer[],
+  views: readonly View[],
+  starts: readonly Code<"i32">[],
   length: number,
   block: number,
   axis: number,
   body: (pointers: readonly Pointer[], count: number) => void,
 ): void {
-  const strides = leaves.map((leaf) => (leaf.strides.at(axis) ?? 0) * (leaf.dtype === "bool" ? 1 : 4));
+  const strides = views.map((view) => (view.strides.at(axis) ?? 0) * (view.dtype === "bool" ? 1 : 4));
   const whole = Math.floor(length / block);
-  const starts = from.map((pointer) => get(pointer));
   if (whole > 0)
     walk(
       fn,
@@ -136,7 +135,7 @@ function inBlocks(
       (pointers) => body(pointers, block),
     );
   if (length % block === 0) return;
-  const rest = from.map((pointer, i) => fn.keep(addI32(get(pointer), i32((strides[i] as number) * block * whole))));
+  const rest = starts.map((start, i) => fn.keep(addI32(start, i32((strides[i] as number) * block * whole))));
   body(rest, length % block);
 }
 
@@ -161,23 +160,11 @@ function pushColumns(
       const width = 4 * stripVectors;
       const views = [wholeView(out.buffer, "float32", [columns]), ...leaves];
       const starts = [places.at(out), ...leaves.map((leaf) => places.at(leaf))];
-      const steps = views.map((view) => (view.strides.at(-1) ?? 0) * (view.dtype === "bool" ? 1 : 4));
       const strip = (pointers: readonly Pointer[], count: number) => {
         const [to, ...sources] = pointers as [Pointer, ...Pointer[]];
         emitStrip(fn, { leaves, compute, rule, rows }, to, sources, count);
       };
-      const whole = Math.floor(columns / width);
-      if (whole > 0)
-        walk(
-          fn,
-          [whole],
-          steps.map((step) => [step * width]),
-          starts,
-          (pointers) => strip(pointers, width),
-        );
-      if (columns % width === 0) return;
-      const rest = starts.map((start, i) => fn.keep(addI32(start, i32((steps[i] as number) * width * whole))));
-      strip(rest, columns % width);
+      inBlocks(fn, views, starts, columns, width, -1, strip);
     },
   });
 }
@@ -197,7 +184,7 @@ function emitStrip(fn: FunctionBuilder, strip: Strip, to: Pointer, sources: read
   });
   const totals = quads.map(() => fn.keep(splat(rule.neutral)));
   const sums = quads.map(() => fn.local("v128"));
-  inBlocks(fn, leaves, sources, rows, blockRows, 0, (pointers, blockCount) => {
+  inBlocks(fn, leaves, sources.map(get), rows, blockRows, 0, (pointers, blockCount) => {
     for (const sum of sums) fn.emit(set(sum, splat(rule.neutral)));
     const strides = leaves.map((leaf) => [(leaf.strides[0] ?? 0) * (leaf.dtype === "bool" ? 1 : 4)]);
     const starts = pointers.map((pointer) => get(pointer));

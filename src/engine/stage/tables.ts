@@ -1,6 +1,7 @@
 // Tables of which a pass reads a few rows, such as the vectors of tokens, need not lie in memory: a file gives a row as fast as it is
 // needed. A model whose head is the same matrix as its table would otherwise hold it twice, once packed for products and once by rows.
 
+import { ownPages } from "../../core/bytes.ts";
 import { fail } from "../../core/errors.ts";
 import { bytesOf, type Tensor } from "../../core/tensor.ts";
 import type { GraphNode, ValueInfo } from "../../graph/model.ts";
@@ -14,7 +15,7 @@ export interface TableFile {
   close(): void;
 }
 
-/** Undefined where there is no room. */
+/** Undefined where there is no room. A chunk of the content holds until the next is asked for. */
 export type OpenTable = (bytes: number, content: Iterable<Uint8Array>) => TableFile | undefined;
 
 /** Smaller ones take no memory worth a file. */
@@ -136,16 +137,22 @@ function* chunksOf(bytes: Uint8Array): Iterable<Uint8Array> {
   for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
 }
 
+/** Each chunk lies where the one before it lay, outside of the C library's heap: the runtime's weights come to lie beside whatever is there. */
 function* joinedRows(a: Uint8Array, aBytes: number, b: Uint8Array, bBytes: number, rows: number): Iterable<Uint8Array> {
   const perChunk = Math.max(1, Math.floor(chunkBytes / (aBytes + bBytes)));
-  for (let first = 0; first < rows; first += perChunk) {
-    const count = Math.min(perChunk, rows - first);
-    const chunk = new Uint8Array(count * (aBytes + bBytes));
-    for (let i = 0; i < count; i++) {
-      const at = i * (aBytes + bBytes);
-      chunk.set(a.subarray((first + i) * aBytes, (first + i + 1) * aBytes), at);
-      chunk.set(b.subarray((first + i) * bBytes, (first + i + 1) * bBytes), at + aBytes);
+  const room = ownPages(Math.min(perChunk, rows) * (aBytes + bBytes));
+  try {
+    for (let first = 0; first < rows; first += perChunk) {
+      const count = Math.min(perChunk, rows - first);
+      const chunk = new Uint8Array(room, 0, count * (aBytes + bBytes));
+      for (let i = 0; i < count; i++) {
+        const at = i * (aBytes + bBytes);
+        chunk.set(a.subarray((first + i) * aBytes, (first + i + 1) * aBytes), at);
+        chunk.set(b.subarray((first + i) * bBytes, (first + i + 1) * bBytes), at + aBytes);
+      }
+      yield chunk;
     }
-    yield chunk;
+  } finally {
+    room.resize(0);
   }
 }

@@ -3,7 +3,7 @@
 
 import { Environment, Interpreter, parse, tokenize } from "@huggingface/jinja";
 import { DcnrError, fail, messageOf } from "../../core/errors.ts";
-
+import { sha256 } from "../../core/hash.ts";
 import type { Tool, ToolCall } from "./tools.ts";
 
 export interface ChatTurn {
@@ -46,10 +46,13 @@ export function openTemplate(text: string): ChatTemplate {
       `the chat template has ${text.length} characters, at most ${templateLengthMax} are allowed`,
     );
   const program = parsed(text);
+  const idOf = shortIds.test(text) ? shortId : (id: string) => id;
   return ({ turns, tools = [], opening = "" }, { bosToken, eosToken }) => {
     const environment = openEnvironment({
-      messages: turns.map(messageIn),
-      ...(tools.length > 0 ? { tools: tools.map(describedTool) } : {}),
+      messages: turns.map((turn) => messageIn(turn, idOf)),
+      // None where there are none, as Transformers has it: "is not none" must not hold then.
+      tools: tools.length > 0 ? tools.map(describedTool) : null,
+      documents: null,
       add_generation_prompt: true,
       bos_token: bosToken,
       eos_token: eosToken,
@@ -65,19 +68,29 @@ export function openTemplate(text: string): ChatTemplate {
   };
 }
 
+/** Mistral's templates refuse ids of calls that have not nine letters and digits; those of clients come from anywhere. */
+const shortIds = /\blength\s*!=\s*9\b/;
+
+function shortId(id: string): string {
+  return /^[A-Za-z0-9]{9}$/.test(id) ? id : sha256(id).slice(0, 9);
+}
+
 /** In the shape that Transformers hands to templates. */
-function messageIn({ role, content, calls, callId, name }: ChatTurn) {
+function messageIn({ role, content, calls, callId, name }: ChatTurn, idOf: (id: string) => string) {
   return {
     role,
     content,
-    ...(calls ? { tool_calls: calls.map(calledFunction) } : {}),
-    ...(callId === undefined ? {} : { tool_call_id: callId }),
+    ...(calls ? { tool_calls: calls.map((call) => calledFunction(call, idOf)) } : {}),
+    ...(callId === undefined ? {} : { tool_call_id: idOf(callId) }),
     ...(name === undefined ? {} : { name }),
   };
 }
 
-function calledFunction({ id, name, arguments: given }: NonNullable<ChatTurn["calls"]>[number]) {
-  return { id, type: "function", function: { name, arguments: JSON.parse(given) as unknown } };
+function calledFunction(
+  { id, name, arguments: given }: NonNullable<ChatTurn["calls"]>[number],
+  idOf: (id: string) => string,
+) {
+  return { id: idOf(id), type: "function", function: { name, arguments: JSON.parse(given) as unknown } };
 }
 
 function describedTool({ name, description = "", parameters }: Tool) {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import { compileSchema } from "../grammar/schema.ts";
 import { openChat } from "./chat.ts";
+import { openTemplate } from "./chat-template.ts";
 import { CallReader, forcedCall, type Tool, toolFormatOf } from "./tools.ts";
 
 const tokenizer = loadTokenizer(readFileSync(new URL("../../data/bpe/fixtures/qwen2.json", import.meta.url), "utf8"));
@@ -51,6 +52,32 @@ test("a template writes down tools, calls and their results; what strangers put 
   assert.equal(ends, 3, "one for each turn, none for what only spells it");
 });
 
+/** As Mistral's does it, in short. */
+const strict = `{% if tools is not none %}[AVAILABLE_TOOLS]{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] %}
+{%- if c.id | length != 9 %}{{ raise_exception("Tool call IDs should be alphanumeric strings with length 9!") }}{% endif -%}
+[TOOL_CALLS]{{ c.id }}{% endfor %}{% if m.role == "tool" %}
+{%- if not m.tool_call_id is defined or m.tool_call_id | length != 9 %}{{ raise_exception("Tool call IDs") }}{% endif -%}
+[TOOL_RESULTS]{{ m.tool_call_id }}{% endif %}{% endfor %}`;
+
+test("ids of calls from anywhere suit a template that takes nine characters, those that suit it stay", () => {
+  const write = openTemplate(strict);
+  const written = (id: string) => {
+    const turns = [
+      { role: "assistant", content: "", calls: [{ id, name: "weather", arguments: "{}" }] },
+      { role: "tool", content: "yes", callId: id, name: "weather" },
+    ] as const;
+    return write({ turns, tools: [weather] }, { bosToken: "", eosToken: "" });
+  };
+  assert.equal(written("abcdefghi"), "[AVAILABLE_TOOLS][TOOL_CALLS]abcdefghi[TOOL_RESULTS]abcdefghi");
+  for (const id of ["call_0102030405060708090a0b0c", "call-1-0"])
+    assert.match(written(id), /\[TOOL_CALLS\]([a-z0-9]{9})\[TOOL_RESULTS\]\1$/, id);
+});
+
+test("without tools a template finds none, as with Transformers", () => {
+  const write = openTemplate("{% if tools is not none %}tools{% endif %}{% if tools %}tools{% endif %}");
+  assert.equal(write({ turns: [{ role: "user", content: "a" }] }, { bosToken: "", eosToken: "" }), "");
+});
+
 test("how a model calls tools is told from its template", () => {
   for (const [text, format] of [
     [template, "marked"],
@@ -87,6 +114,12 @@ test("calls are told from text however they are cut into pieces", () => {
   assert.deepEqual(read("plain", [spelt.replace("arguments", "parameters")]), { text: "", calls: [call] });
   assert.deepEqual(read("plain", ["It {", "rains}"]), { text: "It {rains}", calls: [] });
   assert.deepEqual(read("marked", [spelt], true), { text: "", calls: [call] });
+});
+
+test("who wants one call at most gets the first", () => {
+  const reader = new CallReader("marked", false, true);
+  const shown = reader.push(`<tool_call>${spelt}</tool_call>`.repeat(2));
+  assert.deepEqual({ shown, ...reader.end() }, { shown: "", text: "", calls: [call] });
 });
 
 test("a call that must be made is a schema of the tools, whose references hold where they are put", () => {

@@ -80,12 +80,15 @@ function rebased(schema: unknown, place: string): unknown {
 export class CallReader {
   readonly #format: ToolFormat;
   readonly #forced: boolean;
+  readonly #oneCall: boolean;
   #held = "";
   #text = false;
 
-  constructor(format: ToolFormat, forced: boolean) {
+  /** `oneCall`: calls behind the first are left out. */
+  constructor(format: ToolFormat, forced: boolean, oneCall = false) {
     this.#format = format;
     this.#forced = forced;
+    this.#oneCall = oneCall;
   }
 
   /** What may be shown of the answer now. */
@@ -102,7 +105,7 @@ export class CallReader {
 
   end(): { readonly text: string; readonly calls: readonly ToolCall[] } {
     const calls = this.#text ? undefined : callsIn(this.#held, this.#format, this.#forced);
-    return calls ? { text: "", calls } : { text: this.#held, calls: [] };
+    return calls ? { text: "", calls: this.#oneCall ? calls.slice(0, 1) : calls } : { text: this.#held, calls: [] };
   }
 
   #release(length: number): string {

@@ -13,12 +13,9 @@ const fileBytesMax = 1 << 20;
 
 /** Undefined where the folder does not say. */
 export async function readPooling(folder: string): Promise<ModelPooling | undefined> {
-  const modules = await readOptional(join(folder, "modules.json"));
-  if (modules === undefined) return undefined;
-  if (!Array.isArray(modules)) fail("invalid_argument", "modules.json must be a list of modules");
   let pooling: ModelPooling | undefined;
-  for (const { type, path } of modules as { type?: unknown; path?: unknown }[]) {
-    const kind = written(type).split(".").at(-1);
+  for (const { type, path } of await modulesOf(folder)) {
+    const kind = kindOf(type);
     if (kind === "Pooling") pooling = await readOne(folder, written(path));
     else if (kind !== "Transformer" && kind !== "Normalize")
       fail(
@@ -27,6 +24,31 @@ export async function readPooling(folder: string): Promise<ModelPooling | undefi
       );
   }
   return pooling;
+}
+
+interface Module {
+  readonly type?: unknown;
+  readonly path?: unknown;
+}
+
+async function modulesOf(folder: string): Promise<readonly Module[]> {
+  const modules = await readOptional(join(folder, "modules.json"));
+  if (modules === undefined) return [];
+  return Array.isArray(modules) ? modules : fail("invalid_argument", "modules.json must be a list of modules");
+}
+
+const kindOf = (type: unknown) => written(type).split(".").at(-1);
+
+/** What the modules of a folder say of pooling, as far as they name folders of their own. */
+export async function poolingFiles(folder: string): Promise<string[]> {
+  const pooling = (await modulesOf(folder)).filter(({ type }) => kindOf(type) === "Pooling");
+  return pooling.map(({ path }) => poolingFile(written(path)));
+}
+
+function poolingFile(path: string): string {
+  if (!/^[A-Za-z0-9_]{1,40}$/.test(path))
+    fail("invalid_argument", `modules.json names a folder "${path.slice(0, 80)}"`);
+  return `${path}/config.json`;
 }
 
 /** Older files have a flag for each way, newer ones its name. */
@@ -38,9 +60,7 @@ const ways: Readonly<Record<string, ModelPooling>> = {
 };
 
 async function readOne(folder: string, path: string): Promise<ModelPooling> {
-  if (!/^[A-Za-z0-9_]{1,40}$/.test(path))
-    fail("invalid_argument", `modules.json names a folder "${path.slice(0, 80)}"`);
-  const file = `${path}/config.json`;
+  const file = poolingFile(path);
   const config = (await readOptional(join(folder, path, "config.json"))) as Record<string, unknown> | undefined;
   if (config === undefined) fail("not_found", `modules.json lists ${path}, but there is no ${file}`);
   const chosen = Object.keys(config).filter((name) => name.startsWith("pooling_mode_") && config[name] === true);

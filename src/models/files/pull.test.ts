@@ -4,13 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { fail } from "../../core/errors.ts";
+import { readPooling } from "./pooling-files.ts";
 import { pullModel } from "./pull.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "pull-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** A hub that has these files, and counts what it sends. */
-function hubWith(files: Readonly<Record<string, string>>) {
+function hubWith(files: Readonly<Record<string, string>>, tag = "") {
   const sent: string[] = [];
   return {
     sent,
@@ -24,7 +25,7 @@ function hubWith(files: Readonly<Record<string, string>>) {
         yield Buffer.from(content.slice(0, 3));
         yield Buffer.from(content.slice(3));
       }
-      return { bytes: Buffer.byteLength(content), tag: "", body: body() };
+      return { bytes: Buffer.byteLength(content), tag, body: body() };
     },
   };
 }
@@ -37,9 +38,29 @@ describe("pulling a model", () => {
     const folder = join(scratch, "whole");
     const hub = hubWith({ ...files, "model-1.safetensors": "first", "model-2.safetensors": "second" });
     const names = await pullModel("owner/small", folder, hub);
-    assert.deepEqual(readdirSync(folder).sort(), [...names].sort());
+    assert.deepEqual(readdirSync(folder).sort(), [".pulled.json", ...names].sort());
     assert.equal(readFileSync(join(folder, "model-2.safetensors"), "utf8"), "second");
     assert.equal(names.length, 5);
+    await pullModel("owner/small", folder, { ...hub, onProgress: ({ file }) => assert.fail(`${file} came again`) });
+  });
+
+  it("fetches what is as long as before and not the same", async () => {
+    const folder = join(scratch, "revisions");
+    const old = { "config.json": "{}", "model.safetensors": "weights of step 1" };
+    await pullModel("owner/small", folder, hubWith(old, "1"));
+    await pullModel("owner/small", folder, hubWith({ ...old, "model.safetensors": "weights of step 2" }, "2"));
+    assert.equal(readFileSync(join(folder, "model.safetensors"), "utf8"), "weights of step 2");
+  });
+
+  it("fetches what says how texts become vectors", async () => {
+    const folder = join(scratch, "vectors");
+    const modules = [{ type: "sentence_transformers.models.Pooling", path: "1_Pooling" }];
+    const told = {
+      "modules.json": JSON.stringify(modules),
+      "1_Pooling/config.json": '{"pooling_mode_lasttoken": true}',
+    };
+    await pullModel("owner/small", folder, hubWith({ "config.json": "{}", "model.safetensors": "weights", ...told }));
+    assert.equal(await readPooling(folder), "last");
   });
 
   it("says what is missing: the model, its safetensors files, a shard", async () => {
@@ -68,6 +89,6 @@ describe("pulling a model", () => {
       return url.endsWith("model.safetensors") ? { ...answer, bytes: 1_000 } : answer;
     };
     await assert.rejects(pullModel("owner/small", folder, { ...hub, fetch }), /ended after 7 of 1000 bytes/);
-    assert.deepEqual(readdirSync(folder), ["config.json"]);
+    assert.deepEqual(readdirSync(folder).sort(), [".pulled.json", "config.json"]);
   });
 });

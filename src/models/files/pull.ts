@@ -1,10 +1,11 @@
 // Fetches the files of a model from a hub that lays them out as Hugging Face's does: what import reads, nothing else.
 // Files are written whole or not at all, and those that are already there whole are not fetched again.
 
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { mkdir, open, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { fail, hasCode } from "../../core/errors.ts";
 import type { Download } from "../../data/imports/download.ts";
+import { poolingFiles } from "./pooling-files.ts";
 import { readJson } from "./safetensors.ts";
 
 export interface PullOptions {
@@ -21,7 +22,13 @@ export interface PullOptions {
   }) => void;
 }
 
-const small = ["tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja"];
+const small = [
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "generation_config.json",
+  "chat_template.jinja",
+  "modules.json",
+];
 const indexFile = "model.safetensors.index.json";
 const indexBytesMax = 32 << 20;
 
@@ -34,13 +41,19 @@ export async function pullModel(name: string, folder: string, options: PullOptio
     );
   if (!/^[\w][\w./-]*$/.test(options.revision) || options.revision.includes(".."))
     fail("invalid_argument", `"${options.revision.slice(0, 80)}" is no branch, tag or commit`);
-  const fetchFile = (file: string) =>
-    fetchInto(folder, file, `${options.hub}/${name}/resolve/${options.revision}/${file}`, options);
   await mkdir(folder, { recursive: true });
+  const pulled = await pulledBefore(folder);
+  const fetchFile = (file: string) =>
+    fetchInto(folder, file, `${options.hub}/${name}/resolve/${options.revision}/${file}`, options, pulled);
   if (!(await fetchFile("config.json")))
     fail("not_found", `${options.hub} has no model "${name}", or it has no config.json there`);
   const files = ["config.json"];
   for (const file of small) if (await fetchFile(file)) files.push(file);
+  // How texts become vectors: without it import would take the mean.
+  for (const file of await poolingFiles(folder)) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    if (await fetchFile(file)) files.push(file);
+  }
   const weights = (await fetchFile(indexFile)) ? [indexFile, ...(await shardsIn(folder))] : ["model.safetensors"];
   for (const file of weights) {
     if (file !== indexFile && !(await fetchFile(file)))
@@ -60,12 +73,24 @@ async function shardsIn(folder: string): Promise<string[]> {
   return [...shards].sort();
 }
 
+/** What the hub said of each file when it was fetched: another revision's files, or another owner's, may be just as long. */
+type Pulled = Record<string, string>;
+const pulledFile = ".pulled.json";
+
+async function pulledBefore(folder: string): Promise<Pulled> {
+  return readJson(join(folder, pulledFile), indexBytesMax).catch((error) => {
+    if (hasCode(error, "not_found")) return {};
+    throw error;
+  }) as Promise<Pulled>;
+}
+
 /** False: the hub has no such file. */
 async function fetchInto(
   folder: string,
   file: string,
   url: string,
   { fetch, onProgress }: PullOptions,
+  pulled: Pulled,
 ): Promise<boolean> {
   let answer: Download;
   try {
@@ -76,7 +101,8 @@ async function fetchInto(
   }
   const path = join(folder, file);
   const before = await stat(path).catch(() => undefined);
-  if (before && before.size === answer.bytes) {
+  const mark = answer.tag || url;
+  if (before && before.size === answer.bytes && pulled[file] === mark) {
     // A body that nobody begins to read would keep its connection open.
     for await (const _ of answer.body) break;
     return true;
@@ -94,6 +120,8 @@ async function fetchInto(
     if (answer.bytes !== undefined && bytes !== answer.bytes)
       fail("unavailable", `${url} ended after ${bytes} of ${answer.bytes} bytes: try again`);
     await rename(part, path);
+    pulled[file] = mark;
+    await writeFile(join(folder, pulledFile), JSON.stringify(pulled));
     return true;
   } catch (error) {
     await out.close().catch(() => {});

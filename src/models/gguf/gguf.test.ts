@@ -109,15 +109,14 @@ describe("a byte-level vocabulary in a GGUF file", () => {
     .sort(([, a], [, b]) => a - b)
     .map(([token]) => token);
   const merges = source.model.merges.map((merge) => (typeof merge === "string" ? merge : merge.join(" ")));
-  const opened = (pre: string) => {
-    const metadata = new Map<string, GgufValue>([
+  const metadataOf = (pre: string) =>
+    new Map<string, GgufValue>([
       ["tokenizer.ggml.model", "gpt2"],
       ["tokenizer.ggml.pre", pre],
       ["tokenizer.ggml.tokens", tokens],
       ["tokenizer.ggml.merges", merges],
     ]);
-    return loadTokenizer(tokenizerFrom(metadata).tokenizer ?? "");
-  };
+  const opened = (pre: string) => loadTokenizer(tokenizerFrom(metadataOf(pre)).tokenizer ?? "");
 
   it("cuts words as its kind does", () => {
     const text = "In 12345 days it's 67 whales";
@@ -129,6 +128,38 @@ describe("a byte-level vocabulary in a GGUF file", () => {
       `each digit alone: ${pieces.join("|")}`,
     );
     assert.equal(opened("smollm").decode(opened("smollm").encode(text)), text);
+  });
+
+  it("begins texts as llama.cpp does where the file does not say whether it should", () => {
+    const begun = (pre: string, more: readonly (readonly [string, GgufValue])[] = []) => {
+      const text = tokenizerFrom(new Map([...metadataOf(pre), ["tokenizer.ggml.bos_token_id", 7], ...more])).tokenizer;
+      return loadTokenizer(text ?? "").encode("Call", { addSpecial: true })[0] === 7;
+    };
+    assert.equal(begun("llama-bpe"), true, "as all files of Llama 3 have it");
+    assert.equal(begun("llama-bpe", [["tokenizer.ggml.add_bos_token", false]]), false);
+    assert.equal(begun("qwen2"), false);
+  });
+
+  it("ends answers at the tokens that end a turn, by key or by spelling", () => {
+    const ended = (word: string) => {
+      const spelt = new Map([...metadataOf("gpt-2"), ["tokenizer.ggml.tokens", [...tokens, word]] as const]);
+      return tokenizerFrom(spelt.set("tokenizer.ggml.eos_token_id", 2)).chat.endTokens;
+    };
+    for (const word of ["<end_of_turn>", "<|end|>"]) assert.deepEqual(ended(word), [2, tokens.length], word);
+    assert.deepEqual(ended("<other>"), [2]);
+  });
+
+  it("lets the special tokens of Phi-3 take the white space behind them, and no others", () => {
+    const behind = (name: string) => {
+      const metadata = metadataOf("gpt-2")
+        .set("general.name", name)
+        .set("tokenizer.ggml.tokens", [...tokens, "<|user|>"])
+        .set("tokenizer.ggml.token_type", [...tokens.map(() => 1), 3]);
+      const tokenizer = loadTokenizer(tokenizerFrom(metadata).tokenizer ?? "");
+      return tokenizer.decode([...tokenizer.encode("<|user|>\nCall")].slice(1));
+    };
+    assert.equal(behind("Phi-3-mini-4k-instruct"), "Call");
+    assert.equal(behind("Tiny Llama"), "\nCall");
   });
 
   it("of an unknown kind is refused with what is known", () => {

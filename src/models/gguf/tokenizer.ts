@@ -17,12 +17,14 @@ interface WordCuts {
   readonly digits?: true;
   /** A word that is a token is that token, whatever its merges would give. */
   readonly wholeWords?: true;
+  /** Texts begin with the token for it, unless the file says otherwise. */
+  readonly begun?: true;
 }
 
 const ways: readonly (readonly [kinds: string, cuts: WordCuts])[] = [
   ["gpt-2 phi-2 mpt olmo jais roberta-bpe", { pattern: wordPattern }],
   ["smollm starcoder refact command-r codeshell exaone", { pattern: wordPattern, digits: true }],
-  ["llama-bpe llama3 llama-v3 falcon3", { pattern: llama3Pattern, wholeWords: true }],
+  ["llama-bpe llama3 llama-v3 falcon3", { pattern: llama3Pattern, wholeWords: true, begun: true }],
   ["dbrx smaug-bpe", { pattern: llama3Pattern }],
   ["qwen2 stablelm2", { pattern: qwen2Pattern }],
 ];
@@ -35,6 +37,9 @@ const cutsOf: ReadonlyMap<string, WordCuts> = new Map(
 /** Kinds of tokens. */
 const [unknownKind, controlKind, userKind] = [2, 3, 4];
 
+/** What ends a turn where the file has no key for it: llama.cpp knows them by their spelling, too. */
+const turnEnds = ["<end_of_turn>", "<|end|>", "<|eom_id|>", "<EOT>"];
+
 type Metadata = GgufFile["metadata"];
 
 export function tokenizerFrom(metadata: Metadata): { tokenizer: string | undefined; chat: ChatFormat } {
@@ -44,7 +49,8 @@ export function tokenizerFrom(metadata: Metadata): { tokenizer: string | undefin
     return typeof id === "number" && id < Math.max(tokens.length, 1) ? id : undefined;
   };
   const [begin, end] = [idOf("bos_token_id"), idOf("eos_token_id")];
-  const ends = [end, idOf("eot_token_id")].filter((id) => id !== undefined);
+  const spelt = turnEnds.map((word) => tokens.indexOf(word)).filter((id) => id >= 0);
+  const ends = [end, idOf("eot_token_id"), idOf("eom_token_id"), ...spelt].filter((id) => id !== undefined);
   const template = metadata.get("tokenizer.chat_template");
   const chat: ChatFormat = {
     template: typeof template === "string" ? template : "",
@@ -61,7 +67,9 @@ export function tokenizerFrom(metadata: Metadata): { tokenizer: string | undefin
       "unimplemented",
       `the GGUF file's vocabulary is of the kind ${String(model).slice(0, 80)}: gpt2 and llama are supported`,
     );
-  const prepended = metadata.get("tokenizer.ggml.add_bos_token") ?? model === "llama";
+  const prepended =
+    metadata.get("tokenizer.ggml.add_bos_token") ??
+    (model === "llama" || cutsOf.get(String(metadata.get("tokenizer.ggml.pre")))?.begun === true);
   const text = JSON.stringify({
     version: "1.0",
     added_tokens: addedTokens(metadata, tokens),
@@ -91,11 +99,14 @@ function kinds(metadata: Metadata): readonly number[] {
 
 function addedTokens(metadata: Metadata, tokens: readonly string[]) {
   const kindOf = kinds(metadata);
-  const shared = { single_word: false, lstrip: false, rstrip: false, normalized: false };
+  const shared = { single_word: false, lstrip: false, normalized: false };
+  // No key tells it: llama.cpp knows Phi-3 by its name, too.
+  const isPhi3 = /phi-?3/i.test(String(metadata.get("general.name")));
   return tokens.flatMap((content, id) => {
     const kind = kindOf[id];
     const special = kind === controlKind || kind === unknownKind;
-    return special || kind === userKind ? [{ id, content, ...shared, special }] : [];
+    const rstrip = isPhi3 && !["<unk>", "<s>", "<|endoftext|>"].includes(content);
+    return special || kind === userKind ? [{ id, content, ...shared, rstrip, special }] : [];
   });
 }
 

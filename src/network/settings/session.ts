@@ -58,6 +58,11 @@ export interface SessionIdentity {
 /** How a session is run; changes speed and safety, never bits. */
 export interface SessionPolicy {
   readonly checkpointEvery: number;
+  /**
+   * In rounds states are stored at their ends alone: in between each lane has weights of its own, and storing these would send what rounds
+   * are there to save; absent: every `checkpointEvery` steps there, too.
+   */
+  readonly roundCheckpoints?: "ends";
   readonly replicas: number;
   /** PNodes to use at least; absent: as many as make it fast. */
   readonly spread?: number;

@@ -158,8 +158,8 @@ export const settingFields = {
     flag: "checkpoint-every",
     least: 1,
     most: 1_000,
-    usual: 20,
-    summary: "steps between checkpoints",
+    summary:
+      "steps between checkpoints (default: 20, fewer for lanes of a large network, and in rounds their ends alone)",
   }),
   replicas: number({
     field: "replicas",

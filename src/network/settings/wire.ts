@@ -50,13 +50,15 @@ export interface WireIdentity
 export interface WireTraining {
   readonly identity?: WireIdentity | undefined;
   readonly checkpointEvery: number;
+  readonly roundCheckpoints?: string;
   readonly assurance: string;
   readonly restAfter?: number;
   readonly elastic?: string;
 }
 
 /** What a PNode is told of a training. */
-export interface ToldTraining extends Pick<SessionPolicy, "checkpointEvery" | "restAfter" | "elastic"> {
+export interface ToldTraining
+  extends Pick<SessionPolicy, "checkpointEvery" | "roundCheckpoints" | "restAfter" | "elastic"> {
   readonly identity: SessionIdentity;
   readonly assurance: Assurance;
 }
@@ -65,9 +67,12 @@ export interface ToldTraining extends Pick<SessionPolicy, "checkpointEvery" | "r
 export function settingsToWire({ identity, policy, requirements }: SessionSettings) {
   const { definition, bits, dataset, ...asked } = identityToWire(identity);
   const { gpuMemoryBytes, memoryBytes, ...rest } = requirements;
+  const { roundCheckpoints, checkpointEvery, ...wanted } = policy;
   return {
     ...asked,
-    ...policy,
+    ...wanted,
+    // Both follow from the network where nobody said how often.
+    checkpointEvery: roundCheckpoints === undefined ? checkpointEvery : 0,
     budget: BigInt(policy.budget ?? 0),
     maxRuntimeSeconds: requirements.maxRuntimeSeconds,
     requirements: { ...rest, gpuMemoryBytes: BigInt(gpuMemoryBytes), memoryBytes: BigInt(memoryBytes) },
@@ -88,19 +93,22 @@ export function identityToWire(identity: SessionIdentity): WireIdentity & { read
 }
 
 export function trainingToWire({ identity, policy }: Pick<SessionSettings, "identity" | "policy">) {
-  const { checkpointEvery, assurance = "none", restAfter = 0, elastic = "off" } = policy;
-  return { identity: identityToWire(identity), checkpointEvery, assurance, restAfter, elastic };
+  const { checkpointEvery, roundCheckpoints = "", assurance = "none", restAfter = 0, elastic = "off" } = policy;
+  return { identity: identityToWire(identity), checkpointEvery, roundCheckpoints, assurance, restAfter, elastic };
 }
 
 /** Fails with `data_loss` for what no orchestrator that is right would say. */
 export function trainingFromWire(
-  { identity, checkpointEvery, assurance, restAfter = 0, elastic = "" }: WireTraining,
+  { identity, checkpointEvery, roundCheckpoints = "", assurance, restAfter = 0, elastic = "" }: WireTraining,
   session: string,
 ): ToldTraining {
   const refuse = refuseTold(session);
+  if (roundCheckpoints !== "" && roundCheckpoints !== "ends")
+    refuse(`states of rounds are to be stored at "${roundCheckpoints}"`);
   return {
     identity: identityFromWire(identity ?? refuse("there are none"), refuse),
     checkpointEvery: checkedNumber(fields.checkpointEvery, checkpointEvery, refuse),
+    ...(roundCheckpoints === "ends" && { roundCheckpoints: "ends" as const }),
     assurance: assurance === "" ? "none" : checkedChoice(fields.assurance, assurance, refuse),
     ...(restAfter > 0 && { restAfter: checkedNumber(fields.steps, restAfter, refuse) }),
     ...(elastic !== "" && checkedChoice(fields.elastic, elastic, refuse) === "on" && { elastic: "on" as const }),

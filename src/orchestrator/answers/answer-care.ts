@@ -7,15 +7,15 @@ import type { PNodeId, ReplicaId } from "../../core/ids.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { withKey } from "../../protocol/routes/address.ts";
 import type { Context } from "../context.ts";
-import type { AnswerChecksRecord } from "../records/checking.ts";
 import { pnodeName } from "../records/names.ts";
 import type { ReplicaRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
-import type { Candidate } from "../trust/disputes.ts";
+import type { Candidate } from "../trust/asking.ts";
 import { answerDrawContent, lot } from "../trust/lottery.ts";
 import { auditRate, withRight } from "../trust/standing.ts";
 import { AnswerVerdicts } from "./answer-verdicts.ts";
-import { type AnswerNeeds, canBeRepeated, type GivenAnswer, type Repetition } from "./given.ts";
+import { changeChecks, Repetitions } from "./checks.ts";
+import { type AnswerNeeds, canBeRepeated, type GivenAnswer, type Repetition, repeatMs } from "./given.ts";
 import { agrees, areSame, type Repeated, type Ring, type RowsTold } from "./judging.ts";
 import { isSameRing, machinesOf, ringOf } from "./rings.ts";
 
@@ -27,8 +27,6 @@ type Counted = "right" | "wrong" | "unchecked";
 const lockerMax = 128;
 const lockerTokensMax = 500_000;
 const checksAtOnce = 2;
-/** A slow machine reads a long answer within it. */
-const repeatMs = 300_000;
 const tellMs = 10_000;
 /** Who is asked to repeat one answer, until one does. */
 const triesMax = 3;
@@ -44,12 +42,14 @@ export class AnswerCare {
   readonly #context: Context;
   readonly #needs: AnswerNeeds;
   readonly #verdicts: AnswerVerdicts;
+  readonly #repetitions: Repetitions;
   readonly #locker: Waiting[] = [];
   #checking = 0;
 
   constructor(context: Context, needs: AnswerNeeds) {
     this.#context = context;
     this.#needs = needs;
+    this.#repetitions = new Repetitions(context, needs.presence);
     this.#verdicts = new AnswerVerdicts(context, needs, (replica, pnode, given) => this.#repeat(replica, pnode, given));
   }
 
@@ -182,22 +182,18 @@ export class AnswerCare {
 
   /** Undefined if the machine could not, or did not answer. */
   async #repeat({ id }: ReplicaRecord, pnode: PNodeId, given: GivenAnswer): Promise<Repeated | undefined> {
-    const { world } = this.#context;
-    const sinceWallMs = world.clock.wallMs();
-    await this.#change(id, (checks) => ({ ...checks, tasks: [...checks.tasks, { pnode, sinceWallMs }] }));
-    try {
-      const asked = { ...given.asked, session: id, sent: [], request: "" };
-      const request = { asked, answer: [...given.answer], finish: given.finish };
-      const method = ServingService.method.checkAnswer;
-      return await this.#needs.network.call(this.#addressOf(pnode), method, request, { timeoutMs: repeatMs });
-    } catch (thrown) {
-      world.log("info", `PNode ${pnodeName(this.#context.mirror, pnode)} repeats no answer: ${messageOf(thrown)}`);
-      return undefined;
-    } finally {
-      const isOther = (task: AnswerChecksRecord["tasks"][number]) =>
-        task.pnode !== pnode || task.sinceWallMs !== sinceWallMs;
-      await this.#change(id, (checks) => ({ ...checks, tasks: checks.tasks.filter(isOther) }));
-    }
+    const { world, mirror } = this.#context;
+    const asked = { ...given.asked, session: id, sent: [], request: "" };
+    const request = { asked, answer: [...given.answer], finish: given.finish };
+    const method = ServingService.method.checkAnswer;
+    return this.#repetitions.during(id, pnode, async () => {
+      try {
+        return await this.#needs.network.call(this.#addressOf(pnode), method, request, { timeoutMs: repeatMs });
+      } catch (thrown) {
+        world.log("info", `PNode ${pnodeName(mirror, pnode)} repeats no answer: ${messageOf(thrown)}`);
+        return undefined;
+      }
+    });
   }
 
   #addressOf(pnode: PNodeId): string {
@@ -232,7 +228,7 @@ export class AnswerCare {
 
   async #count({ given, isCanary }: Waiting, outcome: Counted, story: string): Promise<CheckOutcome> {
     const last = { wallMs: this.#context.world.clock.wallMs(), story };
-    await this.#change(given.replica, (checks) => ({
+    await changeChecks(this.#context, given.replica, (checks) => ({
       ...checks,
       [outcome]: checks[outcome] + 1,
       canaries: checks.canaries + (isCanary ? 1 : 0),
@@ -240,21 +236,6 @@ export class AnswerCare {
     }));
     return outcome;
   }
-
-  /** Of a replica that is still there. */
-  async #change(id: ReplicaId, change: (checks: AnswerChecksRecord) => AnswerChecksRecord): Promise<void> {
-    await changeChecks(this.#context, id, change);
-  }
-}
-
-export async function changeChecks(
-  { mirror }: Context,
-  replica: ReplicaId,
-  change: (checks: AnswerChecksRecord) => AnswerChecksRecord,
-): Promise<void> {
-  if (mirror.get(key.replica(replica)) === undefined) return;
-  const atFirst = { replica, right: 0, wrong: 0, unchecked: 0, canaries: 0, proved: [], tasks: [] };
-  await mirror.update(key.checks(replica), (current) => change(current ?? atFirst));
 }
 
 function tokensOf({ asked, answer }: GivenAnswer): number {

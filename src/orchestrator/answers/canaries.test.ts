@@ -41,11 +41,18 @@ function scene(answer: readonly number[], finish: string, outcome: CheckOutcome 
   } as unknown as Context;
   const compiled = { plan: async () => plan };
   const tried: string[] = [];
+  /** Those who could repeat an answer. */
+  let others: "here" | "lost" | "gone" = "here";
   const needs = {
     compiled,
     standings: { of: (pnode: PNodeId) => standingAtFirst(pnode) },
     leases: { isHeldHere: () => true },
-    auditors: { forAnswer: () => [{ pnode: "another", trusted: false }] },
+    auditors: {
+      forAnswer: () => (others === "here" ? [{ pnode: "another", trusted: false }] : []),
+      mayReturnFor: (_replica: unknown, _ring: unknown, wasHere: (pnode: PNodeId) => boolean) =>
+        wasHere("another" as PNodeId),
+    },
+    lost: { has: () => others === "lost" },
     care: {
       tried: async () => {
         tried.push(outcome);
@@ -64,6 +71,9 @@ function scene(answer: readonly number[], finish: string, outcome: CheckOutcome 
   return {
     tried,
     settle,
+    theOthersAre: (now: typeof others) => {
+      others = now;
+    },
     hindrance: () => canaries.hindrance(id),
     /** The next question finds it `at`, though it was somewhere else when it was due. */
     look: async (at?: { readonly pnode: string | undefined }) => {
@@ -126,13 +136,33 @@ test("an answer shows something of those who gave it alone", async () => {
   assert.equal(await at.hindrance(), undefined);
 });
 
-test("a newcomer whom another machine contradicts answers nobody until somebody can tell who is right, or for half a minute", async () => {
-  const { hindrance, look, tried } = scene([1, 2], "length", "contested");
-  for (let times = 1; times <= 30; times++) {
+for (const [outcome, who] of [
+  ["contested", "whom another machine contradicts"],
+  ["unchecked", "whose answer nobody who is asked repeats"],
+] as const)
+  test(`a newcomer ${who} answers nobody until somebody can tell whether it is right, or for half a minute`, async () => {
+    const { hindrance, look, tried } = scene([1, 2], "length", outcome);
+    for (let times = 1; times <= 30; times++) {
+      await look();
+      assert.match((await hindrance()) ?? "", /are new/, `after ${times}`);
+    }
     await look();
-    assert.match((await hindrance()) ?? "", /are new/, `after ${times}`);
-  }
+    assert.equal(await hindrance(), undefined);
+    assert.equal(tried.length, 31);
+  });
+
+test("a newcomer waits no shorter because others before it have waited in vain", async () => {
+  const { hindrance, look, settle } = scene([1, 2], "length", "unchecked");
+  for (let times = 1; times <= 30; times++) await look();
+  settle("newer");
   await look();
+  assert.match((await hindrance()) ?? "", /are new/);
+});
+
+test("where nobody can repeat anything nobody waits, unless somebody who could was lost a moment ago", async () => {
+  const { hindrance, theOthersAre } = scene([1, 2], "length");
+  theOthersAre("lost");
+  assert.match((await hindrance()) ?? "", /are new/);
+  theOthersAre("gone");
   assert.equal(await hindrance(), undefined);
-  assert.equal(tried.length, 31);
 });

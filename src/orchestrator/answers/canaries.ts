@@ -17,16 +17,18 @@ import type { Auditors } from "../trust/auditors.ts";
 import { levelOf } from "../trust/standing.ts";
 import type { Standings } from "../trust/standings.ts";
 import type { Leases } from "../workloads/leases.ts";
-import { type AnswerCare, type CheckOutcome, changeChecks } from "./answer-care.ts";
+import type { AnswerCare, CheckOutcome } from "./answer-care.ts";
+import { changeChecks } from "./checks.ts";
 import { canBeRepeated, type GivenAnswer } from "./given.ts";
 import type { Ring } from "./judging.ts";
+import type { LatelyLost } from "./lately-lost.ts";
 import { machinesOf, ringOf } from "./rings.ts";
 
 /** On the average, of each replica. */
 const canaryEveryMs = 600_000;
-/** One question a second at most; then people no longer wait for one who might never come, or who says something else on purpose. */
-const contestedMax = 30;
-const contestedKept = 1_000;
+/** One question a second at most; then people no longer wait for one who might never come, or who says something else, or nothing, on purpose. */
+const openMax = 30;
+const openKept = 1_000;
 const answerTokensLeast = 8;
 const answerTokensMost = 32;
 /** Of what a model has said to questions like these. */
@@ -50,7 +52,8 @@ export interface CanaryNeeds {
   readonly compiled: Compiled;
   readonly standings: Standings;
   readonly leases: Leases;
-  readonly auditors: Auditors;
+  readonly auditors: Pick<Auditors, "forAnswer" | "mayReturnFor">;
+  readonly lost: Pick<LatelyLost, "has">;
   readonly care: AnswerCare;
 }
 
@@ -59,8 +62,8 @@ export class Canaries {
   readonly #needs: CanaryNeeds;
   readonly #texts = new Map<string, string[]>();
   readonly #tried = new Set<ReplicaId>();
-  /** How often in a row machines came to different results; some replicas end before anybody can tell. */
-  readonly #contested = new Recent<ReplicaId, number>(contestedKept);
+  /** For whom, and how often in a row, nobody could tell whether they are right; some replicas end before anybody can. */
+  readonly #open = new Recent<ReplicaId, { readonly newcomers: string; readonly times: number }>(openKept);
   /** Set once somebody can ask. */
   ask: Try | undefined;
 
@@ -80,10 +83,13 @@ export class Canaries {
     return "some of its machines are new, and answer a question of the network's own first";
   }
 
-  /** Where nobody can repeat anything, nobody waits; as soon as somebody comes who can, newcomers are tried. */
+  /** Where nobody can repeat anything, or could a moment ago, nobody waits; as soon as somebody comes who can, newcomers are tried. */
   #isToProve(replica: ReplicaRecord, ring: Ring): boolean {
     if (this.#unproved(replica.id, ring).length === 0) return false;
-    return this.#needs.auditors.forAnswer(replica, "", machinesOf(ring)).length > 0;
+    const { auditors, lost } = this.#needs;
+    const machines = machinesOf(ring);
+    if (auditors.forAnswer(replica, "", machines).length > 0) return true;
+    return auditors.mayReturnFor(replica, machines, (pnode) => lost.has(pnode));
   }
 
   #unproved(id: ReplicaId, ring: Ring): PNodeId[] {
@@ -127,18 +133,23 @@ export class Canaries {
     // Only those who answered have shown anything, and only by an answer that can be repeated.
     if (given.ring === undefined || !canBeRepeated(given)) return;
     const outcome = await this.#needs.care.tried(given);
-    if (outcome === "wrong" || this.#isOpen(replica.id, outcome)) return;
+    if (outcome === "wrong" || this.#isOpen(replica.id, given.ring, outcome)) return;
     if (outcome === "right") this.#remember(model.name, text);
-    // Those who could repeat it do not: nobody waits for them.
     await this.#prove(replica.id, given.ring);
   }
 
-  /** Whether to wait for somebody who can tell who is right: machines often come one after another. */
-  #isOpen(id: ReplicaId, outcome: CheckOutcome): boolean {
-    const times = outcome === "contested" ? (this.#contested.get(id) ?? 0) + 1 : 0;
-    if (times === 0 || times > contestedMax) this.#contested.delete(id);
-    else this.#contested.set(id, times);
-    return times > 0 && times <= contestedMax;
+  /**
+   * Whether to wait for somebody who can tell who is right: machines often come one after another, and whoever is asked may be out
+   * of reach for a moment. Newcomers for whom others have waited wait no shorter for that.
+   */
+  #isOpen(id: ReplicaId, ring: Ring, outcome: CheckOutcome): boolean {
+    const newcomers = this.#unproved(id, ring).sort().join();
+    const known = this.#open.get(id);
+    const times = known?.newcomers === newcomers ? known.times + 1 : 1;
+    const isOpen = outcome !== "right" && outcome !== "wrong" && newcomers !== "" && times <= openMax;
+    if (isOpen) this.#open.set(id, { newcomers, times });
+    else this.#open.delete(id);
+    return isOpen;
   }
 
   async #prove(id: ReplicaId, ring: Ring): Promise<void> {

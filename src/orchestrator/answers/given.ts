@@ -4,9 +4,10 @@ import type { ReplicaId } from "../../core/ids.ts";
 import type { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { Rooms } from "../fleet/capacity/rooms.ts";
+import type { Presence } from "../fleet/orchestrators/presence.ts";
 import type { Compiled } from "../sessions/compiled.ts";
+import type { Candidate } from "../trust/asking.ts";
 import type { Auditors } from "../trust/auditors.ts";
-import type { Candidate } from "../trust/disputes.ts";
 import type { Standings } from "../trust/standings.ts";
 import type { Repeated, Ring } from "./judging.ts";
 
@@ -31,7 +32,11 @@ export interface AnswerNeeds {
   readonly rooms: Rooms;
   readonly auditors: Auditors;
   readonly standings: Standings;
+  readonly presence: Pick<Presence, "alive">;
 }
+
+/** A slow machine reads a long answer within it. */
+export const repeatMs = 300_000;
 
 /** Somebody who repeated an answer. */
 export interface Repetition extends Candidate {

@@ -74,6 +74,8 @@ describe("an answer that was repeated", () => {
   it("names nobody where the head no longer knows what came in", () => {
     const wrong = { ...answered, answer: [5, 7] };
     assert.deepEqual(kindOf(blamed(ring, wrong, new Map(), truth)), ["nobody"]);
+    const half = told([c, [row("inputs", true, "i"), row("logits", true, "x")]]);
+    assert.deepEqual(kindOf(blamed(ring, wrong, half, truth)), ["nobody"], "nor what its logits should be");
     const alone = { ...ring, owners: new Map(ring.order.map((vnode) => [vnode, { pnode: a, epoch: 1 }])) };
     assert.deepEqual(kindOf(blamed(alone, wrong, new Map(), truth)), ["machine", a], "one machine did it all");
   });

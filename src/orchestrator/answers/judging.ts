@@ -84,15 +84,16 @@ export function blamed(ring: Ring, answered: Answered, told: Told, truth: Repeat
     if (got !== undefined && got !== truth.roots[id])
       return { kind: "seam", pnodes: [sender, receiver], what: `they do not say the same of what passed over ${id}` };
   }
-  const chosenFrom = rootAt(head, "logits", true);
-  if (chosenFrom !== undefined && chosenFrom !== truth.roots["logits"])
-    return { kind: "machine", pnode: head, what: "chose from other probabilities than follow from what came in" };
-  if (isAnswered(answered, truth)) return { kind: "nobody", what: "what passed on the way to it is no longer known" };
+  // Logits and tokens follow from what came in: without knowing that nobody can say that they do not.
   const isBlind = edges.some(
     ({ id, from, to }) =>
       id !== "inputs" && ownerOf(to) === head && ownerOf(from) !== head && rootAt(head, id, false) === undefined,
   );
   if (isBlind) return { kind: "nobody", what: "what passed on the way to it is no longer known" };
+  const chosenFrom = rootAt(head, "logits", true);
+  if (chosenFrom !== undefined && chosenFrom !== truth.roots["logits"])
+    return { kind: "machine", pnode: head, what: "chose from other probabilities than follow from what came in" };
+  if (isAnswered(answered, truth)) return { kind: "nobody", what: "what passed on the way to it is no longer known" };
   const at = answered.answer.findIndex((token, index) => token !== truth.tokens[index]);
   const where = at < 0 ? "its end" : `token ${at + 1} of ${answered.answer.length}`;
   return { kind: "machine", pnode: head, what: `chose something else than follows from what came in (${where})` };

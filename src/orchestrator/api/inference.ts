@@ -13,6 +13,7 @@ import type { Assignments } from "../fleet/attached/assignments.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { ModelRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
+import { checkDataset } from "../rights/belongings.ts";
 import { type ApiKeys, type KeyRecord, ownerOf } from "../rights/keys.ts";
 import { ownedBy } from "../rights/limits.ts";
 import type { Gateway } from "../serving/gateway.ts";
@@ -104,7 +105,8 @@ export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, key
       );
       return { values: [...vector], promptTokens };
     },
-    forward: async ({ model: name, inputs, dataset, split, start, count }, { signal }) => {
+    forward: async ({ model: name, inputs, dataset, split, start, count }, { signal, caller }) => {
+      if (dataset !== "") await checkDataset(needs.context.mirror, caller.roles, dataset);
       const model = await findModel(needs.context, name);
       const which = { split, start: Number(start), count: Math.max(1, count), context: model.context };
       const given = dataset === "" ? inputs : { inputs: await referenced(needs, dataset, which) };

@@ -13,6 +13,7 @@ import type { HeadsKeeper } from "../ledger/heads-keeper.ts";
 import type { Balance, Ledger } from "../ledger/ledger.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, prefix } from "../records/store-keys.ts";
+import { bondHold } from "../trust/bonds.ts";
 import { page, pageByPosition } from "./pages.ts";
 
 export interface LedgerApiNeeds {
@@ -28,7 +29,7 @@ const blockBytesAtOnce = 2 << 20;
 const noteMax = 200;
 
 export function ledgerService({ context, ledger, heads, budgets }: LedgerApiNeeds): ServedService {
-  const { mirror, events } = context;
+  const { mirror, events, world } = context;
   return service(LedgerService, {
     listBalances: async (request) => {
       await ledger.refresh();
@@ -80,7 +81,8 @@ export function ledgerService({ context, ledger, heads, budgets }: LedgerApiNeed
     },
     moveBond: async ({ id, credits, release }, { caller }) => {
       const pnode = caller.id as string as PNodeId;
-      await ledger.move({ ...checkedMove(id, credits), kind: release ? "release" : "bond", pnode, note: "" });
+      const hold = release ? bondHold(mirror, pnode, world.clock.wallMs()) : undefined;
+      await ledger.move({ ...checkedMove(id, credits), kind: release ? "release" : "bond", pnode, note: "" }, hold);
       return {};
     },
     setBudget: async ({ owner, credits }, { caller }) => {

@@ -15,6 +15,7 @@ import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { StepRecord } from "../records/vnodes.ts";
 import { ownedBy } from "../rights/limits.ts";
+import { bestToGive } from "../sessions/bests.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import { createSession, deleteSession, readyToGoOn, startSession, suspendSession } from "../sessions/sessions.ts";
 import { budgetAsked } from "../sessions/settings.ts";
@@ -102,8 +103,7 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
     listStates: async ({ session: id, choice, provisional }) => {
       const session = await findSession(needs.context, id);
       const line = lineToGive(session, provisional);
-      const best = session.best && session.best.step <= line ? session.best.step : line;
-      const step = choice === StateChoice.BEST ? best : line;
+      const step = choice === StateChoice.BEST ? (bestToGive(session, provisional)?.step ?? line) : line;
       if (step === 0 && session.line > 0)
         fail(
           "failed_precondition",

@@ -2,7 +2,6 @@
 
 import { fail } from "../../core/errors.ts";
 import { type PNodeId, parseId, type VNodeId } from "../../core/ids.ts";
-import { entryOf } from "../../core/words/table.ts";
 import { TrustService } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { statementToWire } from "../../trust/statement.ts";
@@ -12,6 +11,7 @@ import type { AuditRecord, IntervalRecord, StandingRecord } from "../records/che
 import { findSession } from "../records/fresh.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, prefix } from "../records/store-keys.ts";
+import { auditCommand, keptWork } from "../trust/kept-work.ts";
 import { auditRate, coolOffMs, levelOf, readmitted, reasonOf } from "../trust/standing.ts";
 import type { Standings } from "../trust/standings.ts";
 import type { TrustCare } from "../trust/trust-care.ts";
@@ -59,12 +59,9 @@ export function trustService({ context, standings, trust, controller }: TrustApi
     },
     describeInterval: async ({ session: id, vnode, step }) => {
       const session = await findSession(context, id);
-      const interval = [
-        ...mirror.under(prefix.intervalsOf(session.id)),
-        ...mirror.under(prefix.convictionsOf(session.id)),
-      ].find(({ from, to }) => Number(step) >= from && Number(step) < to);
-      const stated = entryOf(interval?.audits ?? {}, vnode)?.stated[0];
-      if (interval === undefined || stated === undefined)
+      const kept = [...mirror.under(prefix.intervalsOf(session.id)), ...mirror.under(prefix.convictionsOf(session.id))];
+      const { interval, stated } =
+        keptWork(kept, { vnode, step: Number(step) }) ??
         fail(
           "not_found",
           `nothing is kept of VNode ${vnode} around step ${step}: only what is being checked can be repeated (dcnr session show ${id} lists it)`,
@@ -131,13 +128,14 @@ function standingView({ mirror }: Context, standing: StandingRecord) {
   };
 }
 
-function auditViews({ mirror }: Context, { session, from, to, audits }: IntervalRecord) {
+function auditViews({ mirror }: Context, interval: IntervalRecord) {
+  const { from, to, audits } = interval;
   return Object.entries(audits).map(([vnode, audit]) => ({
     ...{ vnode: vnode as VNodeId, from: BigInt(from), to: BigInt(to) },
     owner: audit.stated.map(({ pnode }) => pnodeName(mirror, pnode)).join(", "),
     status: statusOf(audit),
     auditors: audit.tasks.map(({ pnode, role }) => `${pnodeName(mirror, pnode)} (${role})`),
-    command: `dcnr audit ${session} ${vnode} ${from}`,
+    command: auditCommand(interval, vnode),
   }));
 }
 

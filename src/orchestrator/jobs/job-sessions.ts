@@ -1,6 +1,7 @@
 // The sessions that jobs run: started, watched, suspended and revived for whichever kind of job has one. Each is a
 // conditional write of the session's record; owners come and go by the controller and by launching.ts.
 
+import { checkpointBefore } from "../../network/checkpoints.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
 import type { JobRecord } from "../records/jobs.ts";
@@ -107,9 +108,9 @@ export class JobSessions {
   /** Whether it has come to where it is to be looked at, and what came out there is known. */
   async rests(job: JobRecord): Promise<"now" | "soon" | undefined> {
     const session = this.sessionOf(job);
-    const { restAfter, checkpointEvery = 1 } = session?.policy ?? {};
-    if (!session || restAfter === undefined || session.line < restAfter - (restAfter % checkpointEvery))
-      return undefined;
+    const restAfter = session?.policy.restAfter;
+    if (!session || restAfter === undefined) return undefined;
+    if (session.line < checkpointBefore({ ...session.identity, ...session.policy }, restAfter)) return undefined;
     const { id } = session;
     const { metrics } = this.#needs;
     const isKnown =

@@ -10,6 +10,7 @@ import { isQueued, type JobRecord } from "../records/jobs.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import { vnodeRecordsOf } from "../records/workloads.ts";
+import { restarted } from "../sessions/sessions.ts";
 import { nextFree } from "../workloads/next-free.ts";
 import type { Placing } from "../workloads/placing.ts";
 import { createVNodes } from "../workloads/vnode-records.ts";
@@ -95,7 +96,9 @@ export class Launching {
     if (Array.from(vnodeRecordsOf(mirror, session).values()).some(({ members }) => members.length > 0))
       return undefined;
     const { record } = await mirror.update(key.session(session.id), (current) =>
-      current?.status === "suspended" ? { ...current, status: "created" as const, reason: "" } : undefined,
+      current?.status === "suspended"
+        ? { ...current, status: "created" as const, reason: "", ...restarted(current) }
+        : undefined,
     );
     return record?.status === "created" ? record : undefined;
   }

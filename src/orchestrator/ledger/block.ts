@@ -45,6 +45,10 @@ export interface Slash extends Named {
   readonly convict: PNodeId;
   /** What each has lost that was not made good before this. */
   readonly losses: readonly Share[];
+  /** In a session's chain: its turn by then. Whoever else is convicted for work that was lost up to there makes good what is left of it. */
+  readonly turn?: number;
+  /** In a session's chain, of a convict whose bond is lost too: which of these the bond makes good. It counts from here on. */
+  readonly bonded?: readonly Share[];
 }
 
 /** Moves a PNode's own credits: out of DCNR, into its bond, or back from there. */
@@ -101,7 +105,8 @@ function formProblem(value: unknown): string | undefined {
       if (!isList(transfer["work"], isWork)) return "work";
       return isList(transfer["vests"], isShare) ? undefined : "vests";
     case "slash":
-      return isText(transfer["convict"]) && isList(transfer["losses"], isShare) ? undefined : "convict or losses";
+      if (!isText(transfer["convict"]) || !isList(transfer["losses"], isShare)) return "convict or losses";
+      return isCount(transfer["turn"] ?? 0) && isList(transfer["bonded"] ?? [], isShare) ? undefined : "turn or bonded";
     case "payout":
     case "bond":
     case "release":

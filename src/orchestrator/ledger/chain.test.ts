@@ -5,10 +5,19 @@ import { describe, it } from "node:test";
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId, Sha256, VNodeId } from "../../core/ids.ts";
 import { account, creditsOf, payoutsChain } from "./accounts.ts";
-import type { Block, Settle, Transfer, Work } from "./block.ts";
-import { Chain, settleLegs } from "./chain.ts";
+import type { Block, Settle, Share, Slash, Transfer, Work } from "./block.ts";
+import { Chain, moveLegs, settleLegs } from "./chain.ts";
 import { GrowingTree, leafHash, pathTo, rootFromPath } from "./merkle.ts";
-import { type Finality, type FinalWork, lossesLeft, moving, nextSettlement, slashing } from "./settle.ts";
+import {
+  bondSlashing,
+  type Conviction,
+  type Finality,
+  type FinalWork,
+  type Holdings,
+  moving,
+  nextSettlement,
+  slashing,
+} from "./settle.ts";
 
 const [alice, bob, carol] = ["alice", "bob", "carol"] as PNodeId[] as [PNodeId, PNodeId, PNodeId];
 const vnode = "block.1" as VNodeId;
@@ -42,6 +51,10 @@ function settleAll(chain: Chain, asked: Finality): number {
   return blocks;
 }
 
+function conviction(convict: PNodeId, losses: readonly Share[], changes: Partial<Conviction> = {}): Conviction {
+  return { id: `case of ${convict}`, convict, losses, since: 1, turn: 1, bond: 0, ...changes };
+}
+
 describe("credits", () => {
   it("are whole, and add up however the steps are cut", () => {
     for (const flops of [1, 333_333, 999_999, 1_000_001, 7e12]) {
@@ -52,6 +65,10 @@ describe("credits", () => {
     assert.equal(creditsOf(2_500_000, 0, 3), 7);
   });
 });
+
+function laidDown(pnode: PNodeId, credits: number) {
+  return { legs: moveLegs({ kind: "bond", pnode, credits }), pnode, credits, note: "" };
+}
 
 describe("a session's chain", () => {
   it("pays what is final once, to whomever asks and however often", () => {
@@ -105,16 +122,39 @@ describe("a session's chain", () => {
       { pnode: bob, credits: 50 },
       { pnode: carol, credits: 30 },
     ];
-    const slash = add(chain, slashing(chain, { id: "case", convict: alice, losses }));
+    add(chain, slashing(chain, conviction(alice, losses)));
     assert.equal(chain.balance(account.escrow("s", alice)), 0);
     assert.equal(chain.balance(account.available(bob)), 50);
     assert.equal(chain.balance(account.available(carol)), 10);
-    assert.deepEqual(slash.kind === "slash" && lossesLeft(slash), [{ pnode: carol, credits: 20 }]);
-    assert.equal(slashing(chain, { id: "case", convict: alice, losses }), undefined);
+    assert.equal(slashing(chain, conviction(alice, losses)), undefined);
     settleAll(chain, finality(20, [], { ended: true }));
     assert.equal(chain.balance(account.available(alice)), 0, "nothing of it vests afterwards");
-    const second = add(chain, slashing(chain, { id: "another", convict: alice, losses: [] }));
+    const second = add(chain, slashing(chain, conviction(alice, losses, { id: "another" })));
     assert.deepEqual(second.legs, {});
+  });
+
+  it("makes one loss good once, however many are convicted of it, of whatever they lose", () => {
+    const [chain, payouts] = [new Chain("s"), new Chain(payoutsChain)];
+    const [dave, erin] = ["dave", "erin"] as PNodeId[] as [PNodeId, PNodeId];
+    settleAll(chain, finality(20, [work(0, 20, alice), work(0, 20, bob), work(0, 20, dave), work(0, 20, erin)]));
+    add(payouts, { kind: "bond", ref: "bond/1", ...laidDown(bob, 50) });
+    const losses = [{ pnode: carol, credits: 150 }];
+    const made = () => chain.balance(account.available(carol)) + payouts.balance(account.available(carol));
+    add(chain, slashing(chain, conviction(alice, losses)));
+    assert.equal(made(), 60);
+    // The next escrow comes before the bond that was taken before it has paid.
+    const ofBob = add(chain, slashing(chain, conviction(bob, losses, { bond: 50 }))) as Slash;
+    add(chain, slashing(chain, conviction(dave, losses)));
+    assert.equal(bondSlashing(payouts, "s", ofBob)?.losses[0]?.credits, 30);
+    add(payouts, bondSlashing(payouts, "s", ofBob));
+    assert.equal(bondSlashing(payouts, "s", ofBob), undefined);
+    assert.equal(made(), 150);
+    assert.equal(chain.balance(account.forfeit("s")), 60, "what nobody has lost is nobody's");
+    assert.equal(payouts.balance(account.forfeit(payoutsChain)), 20);
+    // Planned when the session was at an earlier turn: what was lost since may be the same work.
+    const later = { id: "another", since: 1, turn: 4 };
+    assert.deepEqual(slashing(chain, conviction(erin, losses, later))?.losses, []);
+    assert.deepEqual(slashing(chain, conviction(erin, losses, { ...later, since: 2 }))?.losses, losses);
   });
 
   it("refuses what breaks a rule, whoever wrote it", () => {
@@ -167,16 +207,23 @@ describe("a session's chain", () => {
 describe("payouts", () => {
   it("move no more than sessions have credited, and each once", () => {
     const payouts = new Chain(payoutsChain);
-    const ask = (id: string, kind: "payout" | "bond" | "release", credits: number, escrowed = 0) =>
-      moving(payouts, { id, kind, pnode: alice, credits, note: "" }, 100, escrowed);
+    const ask = (id: string, kind: "payout" | "bond" | "release", credits: number, held: Partial<Holdings> = {}) =>
+      moving(
+        payouts,
+        { id, kind, pnode: alice, credits, note: "" },
+        { credited: 100, escrowed: 0, hold: undefined, ...held },
+      );
     assert.deepEqual(ask("a", "payout", 101), { refused: "100 credits of alice are available, 101 were asked for" });
     add(payouts, ask("a", "payout", 60) as Transfer);
     assert.equal(ask("a", "payout", 60), undefined);
     add(payouts, ask("b", "bond", 40) as Transfer);
     assert.ok("refused" in (ask("c", "payout", 1) ?? {}));
-    assert.ok("refused" in (ask("c", "release", 40, 5) ?? {}), "a bond stays while there is work that has not vested");
+    const refused = (held: Partial<Holdings>) => "refused" in (ask("c", "release", 40, held) ?? {});
+    assert.ok(refused({ escrowed: 5 }), "a bond stays while there is work that has not vested");
+    assert.ok(refused({ hold: "it hosts a VNode" }), "and while there is work that may be found wrong");
     add(payouts, ask("c", "release", 40) as Transfer);
     assert.equal(payouts.balance(account.bond(alice)), 0);
+    assert.equal(ask("c", "release", 40, { hold: "it hosts a VNode" }), undefined, "what was done is done");
   });
 });
 

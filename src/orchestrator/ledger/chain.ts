@@ -14,6 +14,7 @@ import {
   type Transfer,
   type Work,
 } from "./block.ts";
+import { paidWith } from "./losses.ts";
 import { GrowingTree, leafHash } from "./merkle.ts";
 
 interface Pending {
@@ -35,6 +36,8 @@ export class Chain {
   readonly #paid = new Map<VNodeId, Paid>();
   readonly #audited = new Set<string>();
   readonly #pending = new Map<PNodeId, Pending[]>();
+  /** What slashes have made good, and in which turn of the session. */
+  readonly #madeGood: { readonly turn: number; readonly shares: readonly Share[] }[] = [];
   readonly #tree = new GrowingTree();
   #last = "";
 
@@ -80,6 +83,11 @@ export class Chain {
     return this.#audited.has(auditOf(work));
   }
 
+  /** What was made good to whom in the session's turns from `turn` on, by whichever convict. */
+  madeGoodSince(turn: number): Share[] {
+    return this.#madeGood.filter((one) => one.turn >= turn).flatMap(({ shares }) => shares);
+  }
+
   /** What vests if everything for steps up to `upTo` does, in the order in which PNodes were first paid. */
   vestable(upTo: number): Share[] {
     const shares: Share[] = [];
@@ -119,9 +127,16 @@ export class Chain {
       else this.balances.set(name, now);
     }
     if (transfer.kind === "settle") this.#settled(transfer);
-    if (transfer.kind === "slash") this.#pending.delete(transfer.convict);
+    if (transfer.kind === "slash") this.#slashed(transfer);
     this.#last = hash;
     this.#tree.add(leafHash(this.#last));
+  }
+
+  #slashed({ convict, losses, legs, turn, bonded = [] }: Slash): void {
+    this.#pending.delete(convict);
+    if (turn === undefined) return;
+    const taken = -(legs[account.escrow(this.name, convict)] ?? 0);
+    this.#madeGood.push({ turn, shares: [...paidWith(losses, taken), ...bonded] });
   }
 
   #settled({ work, vests, upTo }: Settle): void {
@@ -235,12 +250,12 @@ export function slashLegs(chain: Chain, { convict, losses }: Pick<Slash, "convic
   const { name } = chain;
   const from = name === payoutsChain ? account.bond(convict) : account.escrow(name, convict);
   const legs = new Sums();
-  let left = chain.balance(from);
-  legs.add(from, -left);
-  for (const { pnode, credits } of losses) {
-    const made = Math.min(left, credits);
-    legs.add(account.available(pnode), made);
-    left -= made;
+  const taken = chain.balance(from);
+  legs.add(from, -taken);
+  let left = taken;
+  for (const { pnode, credits } of paidWith(losses, taken)) {
+    legs.add(account.available(pnode), credits);
+    left -= credits;
   }
   legs.add(account.forfeit(name), left);
   return legs.all();

@@ -2,6 +2,7 @@
 // says how far it is final; one that nobody checks is believed as far as it cannot go back any more: to the line before the recovery line, or to its end.
 
 import type { PNodeId } from "../../core/ids.ts";
+import { intervalStepsMost } from "../../network/checkpoints.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
 import { ownersWanted, type VNodeRecords } from "../records/workloads.ts";
@@ -14,14 +15,25 @@ export function finalStep(session: Pick<SessionRecord, "status" | "line" | "line
   return status === "done" || status === "deleted" ? line : lineBefore;
 }
 
-export function finalityOf(session: SessionRecord, records: VNodeRecords): Finality {
+/** A session that failed may be started again; whoever worked for it does not wait longer than this for what it has earned. */
+const failedForGoodMs = 7 * 86_400_000;
+
+/** Nothing that it has paid for is found wrong any more. */
+export function isSettledForGood(
+  { status, endedWallMs }: Pick<SessionRecord, "status" | "endedWallMs">,
+  nowWallMs: number,
+): boolean {
+  if (status === "failed") return nowWallMs - endedWallMs >= failedForGoodMs;
+  return status === "done" || status === "deleted";
+}
+
+export function finalityOf(session: SessionRecord, records: VNodeRecords, nowWallMs: number): Finality {
   const final = finalStep(session);
-  const { checkpointEvery } = session.policy;
   return {
     final,
     work: session.vnodes.flatMap((vnode) => workOf(session, records.get(vnode), final)),
-    vestingSteps: vestingIntervals * checkpointEvery,
-    ended: session.status === "done" || session.status === "deleted",
+    vestingSteps: vestingIntervals * intervalStepsMost({ ...session.identity, ...session.policy }),
+    ended: isSettledForGood(session, nowWallMs),
   };
 }
 

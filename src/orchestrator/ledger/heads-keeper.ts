@@ -9,7 +9,7 @@ import { key, prefix } from "../records/store-keys.ts";
 import { type ChainEnd, hashOfHead, rootOfEnds, type SignedHead, signHead, sortedEnds } from "./heads.ts";
 import type { Ledger } from "./ledger.ts";
 
-/** Older ones are dropped: PNodes remember far fewer. */
+/** Older ones are dropped. */
 const headsKept = 10_000;
 /** Whoever asks for a head makes one no more often than this. */
 const madeEveryMs = 10_000;

@@ -1,6 +1,6 @@
 // The state of the whole ledger in one signed line: a root over the ends of all chains, numbered, linked to the one before
-// it, and signed with the network's key. PNodes hear of it with their heartbeats and compare what they heard with each
-// other: who shows two ledgers to two of them is found out by the first two that meet.
+// it, and signed with the network's key. Whoever exports the ledger gets one with it: two that kept theirs can show that they were told
+// two pasts. Nobody compares heads by itself yet.
 
 import { canonicalJson, sha256 } from "../../core/hash.ts";
 import type { KeyId, Sha256 } from "../../core/ids.ts";

@@ -16,9 +16,9 @@ import type { Slash, Transfer } from "./block.ts";
 import type { Chain } from "./chain.ts";
 import { finalityOf } from "./final.ts";
 import {
+  bondSlashing,
   type Conviction,
   type FinalWork,
-  lossesLeft,
   type MoveRequest,
   moving,
   nextSettlement,
@@ -72,7 +72,7 @@ export class Ledger {
     // Once it is over nobody comes back to what a mirror that is behind has missed.
     const fresh = isLive(seen) ? undefined : await readSession(this.#context, id);
     const { session, records } = fresh ?? { session: seen, records: vnodeRecordsOf(mirror, seen) };
-    const finality = finalityOf(session, records);
+    const finality = finalityOf(session, records, this.#context.world.clock.wallMs());
     const known = this.#writers.get(id);
     if (known && nextSettlement(known.chain, finality) === undefined) return;
     const writer = await this.#open(id, session.owner);
@@ -110,18 +110,19 @@ export class Ledger {
   }
 
   /** Takes a convict's escrow in a session, and its bond if it has forfeited that too. To be repeated until it returns: it happens once. */
-  async convict(session: SessionId, conviction: Conviction, bond: boolean): Promise<void> {
-    const own = await this.#open(session);
-    await own.append((chain) => slashing(chain, conviction));
-    if (!bond) return;
-    const slash = await this.#slashOf(own, conviction);
+  async convict(session: SessionId, conviction: Omit<Conviction, "bond">, isBondLost: boolean): Promise<void> {
     const payouts = await this.#open(payoutsChain);
-    const id = `${session}/${conviction.id}`;
-    await payouts.append((chain) => slashing(chain, { ...conviction, id, losses: lossesLeft(slash) }));
+    await payouts.catchUp();
+    const bond = isBondLost ? payouts.chain.balance(account.bond(conviction.convict)) : 0;
+    const own = await this.#open(session);
+    await own.append((chain) => slashing(chain, { ...conviction, bond }));
+    if (!isBondLost) return;
+    const slash = await this.#slashOf(own, conviction);
+    await payouts.append((chain) => bondSlashing(chain, session, slash));
   }
 
-  /** As it was written, by whomever: what it made good decides what is left for the bond. */
-  async #slashOf({ chain }: ChainWriter, { id }: Conviction): Promise<Slash> {
+  /** As it was written, by whomever: it says what the bond makes good. */
+  async #slashOf({ chain }: ChainWriter, { id }: Pick<Conviction, "id">): Promise<Slash> {
     for await (const { record } of listItems<{ transfer: Transfer }>(
       this.#context.mirror.store,
       prefix.blocksOf(chain.name),
@@ -132,8 +133,8 @@ export class Ledger {
     return fail("data_loss", `the slash of case ${id} is not in the ledger of ${chain.name}, though it was written`);
   }
 
-  /** Moves a PNode's own credits. The same id again changes nothing. */
-  async move(request: MoveRequest): Promise<void> {
+  /** Moves a PNode's own credits. The same id again changes nothing. `hold`: why its bond stays, whatever the ledger says. */
+  async move(request: MoveRequest, hold?: string): Promise<void> {
     await this.refresh(true);
     const payouts = await this.#open(payoutsChain);
     const [available, { pnode }] = [account.available(request.pnode), request];
@@ -145,7 +146,7 @@ export class Ledger {
       escrowed += chain.balance(account.escrow(chain.name, pnode));
     }
     await payouts.append((chain) => {
-      const transfer = moving(chain, request, credited, escrowed);
+      const transfer = moving(chain, request, { credited, escrowed, hold });
       return transfer && "refused" in transfer ? fail("failed_precondition", transfer.refused) : transfer;
     });
   }

@@ -6,6 +6,7 @@ import type { PNodeId } from "../../core/ids.ts";
 import { account, creditsOf } from "./accounts.ts";
 import type { Move, Settle, Share, Slash, Transfer, Work } from "./block.ts";
 import { type Chain, moveLegs, settleLegs, slashLegs } from "./chain.ts";
+import { lossesLeft, paidWith, sumsOf } from "./losses.ts";
 
 /** An interval that is final: nothing can take it back any more. */
 export type FinalWork = Omit<Work, "credits">;
@@ -66,25 +67,31 @@ export interface Conviction {
   readonly convict: PNodeId;
   /** Work of others that was thrown away because of it. */
   readonly losses: readonly Share[];
+  /** The turn of the session that the losses are of: what was made good in it, or later, may be the same. */
+  readonly since: number;
+  /** The session's turn now. */
+  readonly turn: number;
+  /** What the convict loses beside its escrow. */
+  readonly bond: number;
 }
 
-/** In a session's chain the convict's escrow goes, in the payouts its bond. */
-export function slashing(chain: Chain, { id, convict, losses }: Conviction): Slash | undefined {
+/** The convict's escrow makes good what nobody has made good yet, and its bond what is left then. */
+export function slashing(chain: Chain, { id, convict, losses, since, turn, bond }: Conviction): Slash | undefined {
   const ref = `slash/${id}`;
   if (chain.has(ref)) return undefined;
-  const most = losses.slice(0, sharesMax);
-  return { kind: "slash", ref, legs: slashLegs(chain, { convict, losses: most }), convict, losses: most };
+  const due = lossesLeft(losses, sumsOf(chain.madeGoodSince(since))).slice(0, sharesMax);
+  const escrow = chain.balance(account.escrow(chain.name, convict));
+  const bonded = paidWith(lossesLeft(due, sumsOf(paidWith(due, escrow))), bond);
+  const legs = slashLegs(chain, { convict, losses: due });
+  return { kind: "slash", ref, legs, convict, losses: due, turn, bonded };
 }
 
-/** What is left of losses after a slash has made good some of them. */
-export function lossesLeft({ losses, legs }: Pick<Slash, "losses" | "legs">): Share[] {
-  const made = new Map(Object.entries(legs));
-  return losses.flatMap(({ pnode, credits }) => {
-    const name = account.available(pnode);
-    const paid = Math.min(credits, made.get(name) ?? 0);
-    made.set(name, (made.get(name) ?? 0) - paid);
-    return credits > paid ? [{ pnode, credits: credits - paid }] : [];
-  });
+/** In the payouts: the convict's bond makes good what the session's chain says that it does. */
+export function bondSlashing(payouts: Chain, session: string, own: Slash): Slash | undefined {
+  const ref = own.ref.replace("slash/", `slash/${session}/`);
+  if (payouts.has(ref)) return undefined;
+  const { convict, bonded: losses = [] } = own;
+  return { kind: "slash", ref, legs: slashLegs(payouts, { convict, losses }), convict, losses };
 }
 
 export interface MoveRequest extends Pick<Move, "kind" | "pnode" | "credits" | "note"> {
@@ -92,15 +99,22 @@ export interface MoveRequest extends Pick<Move, "kind" | "pnode" | "credits" | "
   readonly id: string;
 }
 
+/** What the PNode has elsewhere than in the payouts, as far as that was read. */
+export interface Holdings {
+  /** What the chains of sessions have credited to it: it never shrinks. */
+  readonly credited: number;
+  readonly escrowed: number;
+  /** Why its bond stays, beside what is in escrow. */
+  readonly hold: string | undefined;
+}
+
 /** A reason instead of a transfer: what is asked for is not there. */
 export type Refusal = { readonly refused: string };
 
-/** `credited`: what the chains of sessions have credited to the PNode, as far as they were read: it never shrinks. */
 export function moving(
   payouts: Chain,
   { id, kind, pnode, credits, note }: MoveRequest,
-  credited: number,
-  escrowed: number,
+  { credited, escrowed, hold }: Holdings,
 ): Transfer | Refusal | undefined {
   const ref = `${kind}/${id}`;
   if (payouts.has(ref)) return undefined;
@@ -110,6 +124,8 @@ export function moving(
   if (credits > have) return { refused: `${have} credits of ${pnode} are ${from}, ${credits} were asked for` };
   if (kind === "release" && escrowed > 0)
     return { refused: `${escrowed} credits of ${pnode} have not vested yet: a bond is free once all work has` };
+  if (kind === "release" && hold !== undefined)
+    return { refused: `the bond of ${pnode} stays while what it does may still be found wrong: ${hold}` };
   return { kind, ref, legs: moveLegs({ kind, pnode, credits }), pnode, credits, note };
 }
 

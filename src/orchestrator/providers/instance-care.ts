@@ -133,7 +133,8 @@ export class InstanceCare {
     const detail = words === "" ? why : `${why}; its last words: ${words}`;
     if (blame) await this.#notes.blame(name, offer.name, detail);
     const joinedMs = joinedWallMs > 0 ? nowMs - joinedWallMs : 0;
-    if (joinedMs > 0) await this.#notes.learn(name, offer.name, (before) => afterEnd(before, joinedMs, lost === true));
+    if (joinedMs > 0 || lost)
+      await this.#notes.learn(name, offer.name, (before) => afterEnd(before, joinedMs, lost === true));
     await this.#change(instance, { status: "ended", endedWallMs: nowMs, detail });
     await mirror.remove(key.invite(instance.invite));
     this.#misses.delete(id);

@@ -71,7 +71,8 @@ function whileStarted(instance: InstanceRecord, sight: Sight): Step {
   if (pnode) {
     const lie = lieOf(instance.offer, pnode);
     if (lie !== undefined) return { kind: "end", why: lie, blame: true };
-    if (pnode.status === "online") return { kind: "joined", bootMs: sinceMs };
+    // It may be gone again before anybody noted that it came: that is a loss, and no fault of the offer's.
+    return isGone(sight) ? lostOf(sight) : { kind: "joined", bootMs: sinceMs };
   }
   if (sight.isUnwanted) return { kind: "end", why: "its provider is being removed" };
   if (isGone(sight)) return { kind: "gone", why: `it ended before it joined${said(seen)}`, blame: true };
@@ -88,8 +89,8 @@ function whileStarted(instance: InstanceRecord, sight: Sight): Step {
 
 function whileJoined(instance: InstanceRecord, sight: Sight): Step {
   if (isGone(sight)) {
-    const asked = instance.status === "draining";
-    return { kind: "gone", why: `it is gone${said(sight.seen)}`, ...(asked ? {} : { lost: true }) };
+    const { lost, ...gone } = lostOf(sight);
+    return instance.status === "draining" ? gone : { ...gone, lost };
   }
   const isAway = sight.pnode === undefined || sight.pnode.status === "left" || sight.pnode.status === "lost";
   if (isAway && sight.nowMs - instance.joinedWallMs > patienceMsLeast)
@@ -100,6 +101,10 @@ function whileJoined(instance: InstanceRecord, sight: Sight): Step {
 
 function isGone({ seen, misses }: Sight): boolean {
   return seen ? seen.state === "ended" : misses >= missesMost;
+}
+
+function lostOf({ seen }: Sight) {
+  return { kind: "gone", why: `it is gone${said(seen)}`, lost: true } as const;
 }
 
 function said(seen: Seen | undefined): string {

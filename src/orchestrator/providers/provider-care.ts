@@ -5,7 +5,7 @@
 import { messageOf } from "../../core/errors.ts";
 import { openProvider } from "../../providers/kinds.ts";
 import type { Provider, ProviderSettings, ProviderTools, Seen } from "../../providers/provider.ts";
-import type { Scaled } from "../../scheduler/autoscale.ts";
+import type { Scaled } from "../../scheduler/scale-types.ts";
 import type { Context } from "../context.ts";
 import { costOf, type InstanceRecord, isThere, type ProviderRecord } from "../records/providers.ts";
 import { key, prefix } from "../records/store-keys.ts";

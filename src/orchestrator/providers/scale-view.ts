@@ -1,8 +1,8 @@
 // The network as the autoscaler sees it: work that waits for room, machines that came from providers, and what could come.
 
-import type { ScaleMachine, ScaleView, WaitingWork } from "../../scheduler/autoscale.ts";
 import { demandOfMemory } from "../../scheduler/demand.ts";
 import type { Demand } from "../../scheduler/jobs.ts";
+import type { ScaleMachine, ScaleView, WaitingWork } from "../../scheduler/scale-types.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { Scheduling } from "../jobs/scheduling.ts";

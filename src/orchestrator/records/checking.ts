@@ -1,6 +1,6 @@
 // Records of checking what machines computed: statements, intervals and their audits, standings.
 
-import type { PNodeId, ReplicaId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { OrchestratorId, PNodeId, ReplicaId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { Statement } from "../../trust/statement.ts";
 
 export interface DrawnInterval {
@@ -24,6 +24,8 @@ export interface Stated {
   readonly statement: Statement;
   /** VNodes that share weights with it, of the same machine: what passed between them is stated nowhere, so they are repeated together (trust/seams.ts). */
   readonly beside?: readonly Premise[];
+  /** In an audit: it follows from something else than what is repeated. It may confirm what comes out, and is not wrong if it differs. */
+  readonly apart?: true;
 }
 
 /** What an interval of a VNode begins with. */
@@ -65,8 +67,10 @@ export interface FaultRecord {
   /** How many intervals were found right before it. */
   readonly after: number;
   readonly story: string;
-  /** Repeats it. */
+  /** Repeats it; empty where that would show nothing. */
   readonly command: string;
+  /** When the work that it is about had been done: what was done before an earlier fault was noted is one offence with that. */
+  readonly doneWallMs?: number;
   /** Of a seam: the machine at its other end. */
   readonly with?: PNodeId;
 }
@@ -96,12 +100,16 @@ export interface IntervalRecord {
   /** Where somebody was found wrong: everything above this line is computed again, in this turn. */
   readonly repair?: RepairPlan;
   readonly openedWallMs: number;
+  /** The session's by then. */
+  readonly restarts?: number;
 }
 
 export interface RepairPlan {
   readonly line: number;
   readonly turn: number;
   readonly because: string;
+  /** The session's when it was planned: if more has become final since, it is planned anew. */
+  readonly final?: number;
   /** Those who lied: their pay that has not vested is lost, and of some their bond. */
   readonly convicts?: readonly { readonly pnode: PNodeId; readonly bond: boolean }[];
   /** What others had earned above the line. */
@@ -164,6 +172,15 @@ export interface Accused {
   readonly told?: boolean;
 }
 
+/** Somebody who repeats an answer now, and may read the model for that as long as the orchestrator that asked lives. */
+export interface AnswerTask {
+  readonly pnode: PNodeId;
+  readonly orchestrator: OrchestratorId;
+  readonly incarnation: string;
+  /** Among those of this process of it. */
+  readonly number: number;
+}
+
 /** What came of checking a replica's answers. */
 export interface AnswerChecksRecord {
   readonly replica: ReplicaId;
@@ -175,8 +192,7 @@ export interface AnswerChecksRecord {
   readonly canaries: number;
   /** Machines that have answered one of those here before anybody else's: newcomers answer nobody before. */
   readonly proved: readonly PNodeId[];
-  /** Those who repeat answers now, and may read the model for that. */
-  readonly tasks: readonly { readonly pnode: PNodeId; readonly sinceWallMs: number }[];
+  readonly tasks: readonly AnswerTask[];
   readonly last?: { readonly wallMs: number; readonly story: string };
 }
 

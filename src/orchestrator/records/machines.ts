@@ -86,6 +86,8 @@ export interface PNodeRecord {
   readonly reached?: string;
   /** Why nobody has reached it, or not yet: it gets no work. */
   readonly unreached?: string;
+  /** It says that it took VNodes over while no orchestrator was there: until room is claimed for these, none of it is free. */
+  readonly uncounted?: true;
   /** It relays for others, with so many bytes a second at most; 0: without a limit. */
   readonly relay?: { readonly bytesPerSecond: number };
   /** An operator has sent its work elsewhere. */

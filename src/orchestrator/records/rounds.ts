@@ -20,4 +20,6 @@ export interface ClosingRecord {
   readonly session: SessionId;
   readonly round: number;
   readonly counted: readonly number[];
+  /** How long its first lane took: an orchestrator that comes in the middle of the next round gives late lanes as long. */
+  readonly tookMs?: number;
 }

@@ -27,6 +27,11 @@ export interface BestState {
   readonly loss: number;
 }
 
+/** By what was signed about the interval that ends with `to`. */
+export interface ValidatedState extends BestState {
+  readonly to: number;
+}
+
 /** What is placed as a whole and has VNodes. Placement, recovery, claims, leases and assignments know no more of it. */
 export interface WorkloadRecord {
   readonly id: WorkloadId;
@@ -71,6 +76,10 @@ export interface SessionRecord extends WorkloadRecord {
   readonly drawn?: readonly DrawnInterval[];
   /** The line at which somebody was last found wrong: more is checked for a while. */
   readonly alarm?: number;
+  /** How many were found lying in it, each as often as the session went back for it: that is how long the alarm lasts. */
+  readonly liars?: number;
+  /** How often it was started again after it had rested or failed: whoever had sent something had let go of it by then; absent: never. */
+  readonly restarts?: number;
   /** Where the present turn began: the line that the session last went back to. */
   readonly turnLine?: number;
   /** Whatever VNodes recorded above this line in turns before this one is void (turns.ts); absent: nothing is. */
@@ -79,7 +88,12 @@ export interface SessionRecord extends WorkloadRecord {
   readonly parted?: { readonly line: number; readonly times: number };
   /** VNode-intervals below `final`, by who recomputed them. */
   readonly certificate?: Certificate;
+  /** Whose validation loss is the least so far. */
   readonly best?: BestState;
+  /** Of a session that is checked: the same of what is final. */
+  readonly bestFinal?: BestState;
+  /** Of a session that is checked: what was validated above `final`, as far as its states are kept; absent: nothing. */
+  readonly validated?: readonly ValidatedState[];
   /** The step up to which the ledger has paid for its work; absent: none. */
   readonly settled?: number;
   readonly startedWallMs: number;

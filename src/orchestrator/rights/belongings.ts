@@ -20,6 +20,12 @@ export async function checkModel(mirror: Mirror, roles: Roles, name: string): Pr
   if (model) checkBelonging(roles, model, name);
 }
 
+/** The same for a dataset: what a model makes of it may tell all that it holds. */
+export async function checkDataset(mirror: Mirror, roles: Roles | undefined, name: string): Promise<void> {
+  const dataset = isLimited(roles) ? await belongingOf(mirror, Subject.DATASET, name) : undefined;
+  if (roles && dataset) checkBelonging(roles, dataset, name);
+}
+
 /** Undefined if there is no such thing. */
 export async function belongingOf(mirror: Mirror, subject: Subject, name: string): Promise<Belonging | undefined> {
   if (name.length > nameLengthMax) return undefined;

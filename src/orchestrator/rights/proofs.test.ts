@@ -110,3 +110,14 @@ test("a key that has succeeded another proves the id of the first, and the netwo
   const { id } = await one.prove(answerTo(one.challenge(from).nonce, alone), from);
   assert.equal(id, keyIdOf(heir.publicKey), "without the older one's word it is somebody of its own");
 });
+
+test("an address that proves keys without end keeps nobody else from proving one", async () => {
+  const { one, now } = stage();
+  const prove = (caller: { address: string }, as = person) =>
+    one.prove(answerTo(one.challenge(caller).nonce, as), caller);
+  for (let answers = 0; answers < 200; answers++) await prove(from);
+  await assert.rejects(prove(from), { code: "resource_exhausted" });
+  await prove({ address: "198.51.100.1" }, newIdentity());
+  now.ms += 60_001;
+  await prove(from);
+});

@@ -3,11 +3,12 @@
 // is signed names the network, so that an answer is of no use anywhere else. The token is good at every orchestrator.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { fail } from "../../core/errors.ts";
+import { DcnrError, fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { keyIdOf, keysOf, publicKeyBytes, type Succession, verifySignature } from "../../core/keys.ts";
 import type { World } from "../../core/world.ts";
 import type { Caller } from "../../protocol/network.ts";
+import { Shares, shareOf } from "../../protocol/server/shares.ts";
 import type { StateStore } from "../../store/records/state-store.ts";
 import { createItem } from "../../store/records/update.ts";
 
@@ -34,6 +35,8 @@ const challengeMs = 60_000;
 const tokenMs = 3_600_000;
 /** Answers within a minute; each costs whoever gives it a signature. */
 const answeredMax = 10_000;
+/** Of those by one address, so that no stranger keeps everybody else from proving a key. */
+const answeredPerAddress = 200;
 const tokenPrefix = "dcnrproof.";
 const tokenPattern = /^Bearer\s+dcnrproof\.([\w-]{1,4000})\.([\w-]{43})$/i;
 const nonceLengthMax = 200;
@@ -49,8 +52,9 @@ export class Proofs {
   readonly #incarnation: string;
   readonly #networkKeys: () => readonly (KeyId | undefined)[];
   readonly #own: Uint8Array;
-  /** Nonces that were answered, with the time when nobody could any more; oldest first. */
-  readonly #answered = new Map<string, number>();
+  /** Nonces that were answered, with the time when nobody could any more and whose they were; oldest first. */
+  readonly #answered = new Map<string, { readonly untilMs: number; readonly share: string | undefined }>();
+  readonly #shares = new Shares(answeredPerAddress, answeredMax);
   #shared: Promise<Uint8Array> | undefined;
 
   /** `networkKeys`: those by which the network is known; a browser may have heard of any of them. */
@@ -79,7 +83,9 @@ export class Proofs {
     );
     if (keys === undefined || !isSigned)
       fail("unauthenticated", "the signature is not of this key over this challenge of this network");
-    this.#answered.set(nonce, Number(nonce.split(".")[1]));
+    const share = shareOf(address);
+    if (!this.#shares.take(share)) throw tooMany();
+    this.#answered.set(nonce, { untilMs: Number(nonce.split(".")[1]), share });
     const expiresWallMs = Math.round(this.#world.clock.wallMs()) + tokenMs;
     const open = Buffer.from(JSON.stringify({ keys, expiresWallMs })).toString("base64url");
     return { id: keys[0] as KeyId, token: `${tokenPrefix}${open}.${mac(await this.#secret(), open)}`, expiresWallMs };
@@ -87,11 +93,13 @@ export class Proofs {
 
   #checkNonce(nonce: string, address: string): void {
     const nowMs = this.#world.clock.wallMs();
-    for (const [old, untilMs] of this.#answered) {
+    for (const [old, { untilMs, share }] of this.#answered) {
       if (untilMs > nowMs) break;
       this.#answered.delete(old);
+      this.#shares.give(share);
     }
-    if (this.#answered.size >= answeredMax) fail("resource_exhausted", "too many keys are being proved: try again");
+    if (this.#shares.total >= answeredMax || this.#shares.of(shareOf(address) ?? "") >= answeredPerAddress)
+      throw tooMany();
     const [incarnation, until, random, tag] = nonce.length <= nonceLengthMax ? nonce.split(".") : [];
     if (incarnation !== this.#incarnation)
       fail("unauthenticated", "the challenge is not of this orchestrator: ask the one that you answer");
@@ -136,6 +144,10 @@ export class Proofs {
       "base64",
     );
   }
+}
+
+function tooMany(): Error {
+  return new DcnrError("resource_exhausted", "too many keys are being proved: try again", { outlook: "passing" });
 }
 
 function mac(secret: Uint8Array, text: string): string {

@@ -47,6 +47,12 @@ test("tokens of a stop word are not told, those before it are", async () => {
   assert.equal(held.told.length, 2, "what only looked like a stop word is told in the end");
 });
 
+test("an answer that goes on behind a prompt keeps the space at its start, a turn of its own does not have one", async () => {
+  const sentencePiece = { ...table, stripLeadingSpace: true };
+  assert.equal((await read(answerText(batches([1, 3]), sentencePiece, [], 1, true))).text, " memael");
+  assert.equal((await read(answerText(batches([1, 3]), sentencePiece, [], 1))).text, "memael");
+});
+
 test("a model without a vocabulary names tokens by their ids", async () => {
   const { told } = await read(bareTokens(batches([4]), 1));
   assert.deepEqual(told[0]?.text, "token_id:4");

@@ -20,8 +20,10 @@ export async function* answerText(
   table: TokenTable,
   stop: readonly string[],
   promptTokens: number,
+  /** The answer goes on behind the prompt's text, and is not a turn of its own. */
+  continues = false,
 ): AsyncGenerator<TextPiece> {
-  const decoder = tokenDecoder(table, { skipSpecial: true });
+  const decoder = tokenDecoder(table, { skipSpecial: true, continues });
   const filter = new StopFilter(stop);
   const spelled = new ShownLogprobs(table);
   let generatedTokens = 0;

@@ -121,6 +121,13 @@ test("an answer goes on at the next PNode, which is told what was sent", async (
   );
 });
 
+test("for a reader who went away while the model woke up, nothing is computed", async () => {
+  const { gateway, pnodes, calls } = scene(["s"]);
+  pnodes.set("s-a:1", (asked) => counting(asked));
+  assert.deepEqual(await tokensOf(gateway, request, AbortSignal.abort()), []);
+  assert.deepEqual(calls, []);
+});
+
 test("a PNode that falls silent in the middle is asked again; signs of one that thinks are nothing to read", async () => {
   const { gateway, pnodes, calls } = scene(["s"]);
   pnodes.set("s-a:1", async function* (asked) {

@@ -19,7 +19,7 @@ import { adapterMark } from "../records/speakers.ts";
 import { answerText, bareTokens, type TokenBatch, withCalls } from "./answer.ts";
 import { type Loads, ModelLoads, type Outcome, type Request } from "./loads.ts";
 import { findModel, findSpeaker, listModels } from "./models.ts";
-import { Prompts } from "./prompts.ts";
+import { isChat, Prompts } from "./prompts.ts";
 import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
 import { guessingOf, type StatusNeeds, statusOf, weightsOf } from "./status.ts";
 import {
@@ -103,8 +103,9 @@ export class Gateway implements TextGenerator {
       if (request.echo)
         yield { text: promptText(request, table, ids), tokens: [], promptTokens: ids.length, generatedTokens: 0 };
       const tokens = this.#tokens(await this.#needs.wake(model), wanted, signal, asked);
-      const text = table && answerText(tokens, table, [...request.stop, ...stop], ids.length);
-      const called = text && calls ? withCalls(text, new CallReader(calls.format, calls.forced)) : text;
+      const text = table && answerText(tokens, table, [...request.stop, ...stop], ids.length, !isChat(request.prompt));
+      const reader = calls && new CallReader(calls.format, calls.forced, request.oneCall);
+      const called = text && reader ? withCalls(text, reader) : text;
       for await (const piece of called ?? bareTokens(tokens, ids.length)) {
         outcome = piece.finish ?? outcome;
         yield piece;
@@ -167,6 +168,8 @@ export class Gateway implements TextGenerator {
     const prompt = (wanted.prompt ?? []) as readonly number[];
     const { choice } = this.#replicas;
     for (let replica = this.#replicas.choose(model, prompt, full); ; ) {
+      // The reader may have gone while the model woke up, or between two attempts: nobody would hear of it below.
+      if (signal.aborted) return;
       let failure: unknown;
       let heardMs = 0;
       const release = this.#replicas.occupy(replica);

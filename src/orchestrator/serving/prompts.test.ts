@@ -12,10 +12,10 @@ import { Prompts } from "./prompts.ts";
 const content = readFileSync(new URL("../../data/bpe/fixtures/llama2.json", import.meta.url));
 const tokenizer = loadTokenizer(content.toString());
 
-async function scene(aside: Aside) {
+async function scene(aside: Aside, vocabulary = content) {
   const blobs = openMemoryBlobs();
-  const hash = sha256(content);
-  await blobs.vocabularies.put(hash, content, content.byteLength);
+  const hash = sha256(vocabulary);
+  await blobs.vocabularies.put(hash, vocabulary, vocabulary.byteLength);
   const model = { name: "m", tokenizer: hash, context: 100, vocabulary: tokenizer.vocabularySize };
   return { prompts: new Prompts({ blobs, aside } as unknown as Context), model: model as unknown as ModelRecord };
 }
@@ -40,6 +40,20 @@ test("a prompt is encoded by the model's vocabulary, also when the thread that k
   assert.deepEqual(asked, ["encodingPrompt", "openingText", "encodingPrompt"]);
   forgets = 2;
   await assert.rejects(prompts.of(model, { prompt: "Hello there" }), { code: "unavailable" });
+});
+
+test("a text that is cut keeps the tokens that the model expects around it", async () => {
+  const bert = readFileSync(new URL("../../data/bpe/fixtures/bert.json", import.meta.url));
+  const { prompts, model } = await scene(asideHere, bert);
+  const short = { ...model, context: 5, vocabulary: 0 };
+  const whole = [...loadTokenizer(bert.toString()).encode("call me ishmael some years ago", { addSpecial: true })];
+  assert.ok(whole.length > 5);
+  const cut = await prompts.idsOf(short, { model: "m", prompt: "call me ishmael some years ago", truncate: true });
+  assert.deepEqual(cut, [...whole.slice(0, 4), whole.at(-1)]);
+  assert.deepEqual(
+    await prompts.idsOf(short, { model: "m", prompt: [1, 2, 3, 4, 5, 6], truncate: true }),
+    [1, 2, 3, 4, 5],
+  );
 });
 
 test("token ids need no vocabulary, text does; ids outside of it are refused", async () => {

@@ -39,8 +39,8 @@ export class Prompts {
 
   /** Ids of a text that is read as a whole: no answer has to fit behind it. */
   async idsOf(model: ModelRecord, { prompt, truncate }: EmbedRequest): Promise<number[]> {
-    const ids = [...(isIds(prompt) ? prompt : await this.#encode(model, prompt))];
-    if (truncate) ids.splice(model.context);
+    const most = truncate ? model.context : undefined;
+    const ids = [...(isIds(prompt) ? prompt.slice(0, most) : await this.#encode(model, prompt, most))];
     check(model, ids, model.context);
     return ids;
   }
@@ -61,10 +61,10 @@ export class Prompts {
     };
   }
 
-  async #encode(model: ModelRecord, prompt: AskedText["prompt"]): Promise<Prompt["ids"]> {
+  async #encode(model: ModelRecord, prompt: AskedText["prompt"], most?: number): Promise<Prompt["ids"]> {
     if (!model.tokenizer)
       fail("failed_precondition", `model ${model.name} has no tokenizer: send token ids instead of text`);
-    const asked = { key: keyOf(model), prompt };
+    const asked = { key: keyOf(model), prompt, ...(most === undefined ? {} : { most }) };
     const ids = await runAside(this.#context.aside, encodingPrompt, asked);
     if (ids !== undefined) return ids;
     // The thread that knew the model's text is gone, or had to forget it.
@@ -96,7 +96,7 @@ function keyOf({ tokenizer, chat = "" }: ModelRecord): string {
   return `${tokenizer} ${chat}`;
 }
 
-function isChat(prompt: TextRequest["prompt"]): prompt is ChatPrompt {
+export function isChat(prompt: TextRequest["prompt"]): prompt is ChatPrompt {
   return typeof prompt === "object" && "turns" in prompt;
 }
 

@@ -11,6 +11,8 @@ export interface TextRequest {
   readonly prompt: string | readonly number[] | ChatPrompt;
   /** Of a conversation with tools: whether the answer has to call one of them. Absent: it may. */
   readonly mustCall?: { readonly parallel: boolean };
+  /** Of several calls that the model makes by itself, the first alone is told. */
+  readonly oneCall?: boolean;
   readonly maxTokens: number;
   readonly sampling: SamplingSettings;
   readonly stop: readonly string[];
@@ -102,7 +104,7 @@ export interface TextGenerator {
   embed(request: EmbedRequest, signal: AbortSignal): Promise<Embedding>;
 }
 
-/** What a request gets that asks for nothing. */
+/** What a prompt gets that asks for nothing; a turn of a conversation goes on until it ends. */
 export const maxTokensDefault = 128;
 /** A million tokens would occupy a small network for hours; longer answers are asked for again. */
 export const maxTokensMax = 65_536;

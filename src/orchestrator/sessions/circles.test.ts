@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Attachment } from "../fleet/attached/attachment.ts";
+import type { Attachment, Progress } from "../fleet/attached/attachment.ts";
+import { key } from "../records/store-keys.ts";
 import { Circles, findCircle } from "./circles.ts";
+
+type FakeAttachment = Pick<Attachment, "status" | "progress" | "tellCircle">;
+const session = "s" as SessionId;
 
 function waitsOf(edges: Record<string, string[]>): Map<VNodeId, VNodeId[]> {
   return new Map(Object.entries(edges) as [VNodeId, VNodeId[]][]);
@@ -40,31 +44,103 @@ describe("circles of waiting VNodes", () => {
   });
 
   it("are told of once, when they are older than usual and every owner waits", () => {
-    const told: string[] = [];
-    const context = { events: { emit: (_: string, kind: string) => told.push(kind) } } as unknown as Context;
-    const attachment = (vnode: string, waitsFor: string[], waitedMs: number, phase = "waiting") => {
-      const progress = new Map([[vnode, { session: "s", vnode, phase, waitsFor, waitedMs }]]);
-      return { status: "online", progress } as unknown as Attachment;
-    };
-    const fleet = new Map<PNodeId, Attachment>();
-    const circles = new Circles(context, fleet);
-    const set = (pnode: string, one: Attachment) => fleet.set(pnode as PNodeId, one);
-    set("1", attachment("a", ["b"], 12_000));
-    set("2", attachment("b", ["a"], 3_000));
-    circles.look();
+    const { told, say, look } = scene({ a: ["1"], b: ["2", "3"] });
+    const waits = (pnode: string, vnode: string, whom: string, waitedMs: number) =>
+      say("o", pnode, vnode, { phase: "waiting", waitsFor: [whom], waitedMs });
+    const computes = (pnode: string, vnode: string) => say("o", pnode, vnode, { phase: "computing" });
+    waits("1", "a", "b", 12_000);
+    waits("2", "b", "a", 3_000);
+    waits("3", "b", "a", 11_000);
+    look();
     assert.deepEqual(told, []);
-    set("2", attachment("b", ["a"], 11_000));
-    set("3", attachment("b", [], 0, "computing"));
-    circles.look();
+    waits("2", "b", "a", 11_000);
+    computes("3", "b");
+    look();
     assert.deepEqual(told, [], "a replica of b computes");
-    fleet.delete("3" as PNodeId);
-    circles.look();
-    circles.look();
-    assert.deepEqual(told, ["session.circle"]);
-    set("2", attachment("b", [], 0, "computing"));
-    circles.look();
-    set("2", attachment("b", ["a"], 11_000));
-    circles.look();
-    assert.equal(told.length, 2, "another one is told of again");
+    waits("3", "b", "a", 11_000);
+    look();
+    look();
+    assert.deepEqual(told, ["o"]);
+    computes("2", "b");
+    look();
+    waits("2", "b", "a", 11_000);
+    look();
+    assert.deepEqual(told, ["o", "o"], "another one is told of again");
+  });
+
+  it("are broken where they hang, by whichever orchestrators have the machines, and after a while again", () => {
+    const { told, broken, say, doubt, look, pass } = scene({ a: ["1"], b: ["2"], c: ["3"] });
+    const waits = (orchestrator: string, pnode: string, vnode: string, whom: string) =>
+      say(orchestrator, pnode, vnode, { phase: "waiting", waitsFor: [whom], waitedMs: 11_000 });
+    waits("o", "1", "a", "b");
+    waits("other", "2", "b", "c");
+    waits("third", "3", "c", "a");
+    doubt("3", true);
+    look();
+    assert.deepEqual(broken, [], "one of the machines may be gone");
+    doubt("3", false);
+    look();
+    assert.deepEqual(broken, ["o: 1 a b c", "other: 2 a b c", "third: 3 a b c"]);
+    assert.deepEqual(told, ["o"], "people are told by one of them");
+    broken.length = 0;
+    look();
+    assert.deepEqual(broken, [], "what is asked for again takes its time");
+    pass(30_000);
+    look();
+    assert.equal(broken.length, 3);
+    assert.deepEqual(told, ["o"]);
   });
 });
+
+/** A session whose VNodes have these owners, seen by orchestrators that tell each other what their machines say. */
+function scene(owners: Record<string, string[]>) {
+  let nowMs = 0;
+  const told: string[] = [];
+  const broken: string[] = [];
+  const doubted = new Set<string>();
+  const progress = new Map<string, Progress>();
+  const mirror = {
+    get: (name: string) => {
+      if (name === key.session(session)) return { id: session, status: "running", vnodes: Object.keys(owners) };
+      const vnode = Object.keys(owners).find((one) => name === key.vnode(session, one as VNodeId));
+      return vnode && { members: owners[vnode]?.map((pnode) => ({ pnode })) };
+    },
+  };
+  const heard = {
+    progress: (pnode: PNodeId, _session: string, vnode: string) => progress.get(`${pnode} ${vnode}`),
+    doubt: (pnode: PNodeId) => (doubted.has(pnode) ? {} : undefined),
+  };
+  const orchestrators = new Map<string, { circles: Circles; attachments: Map<PNodeId, FakeAttachment> }>();
+  const orchestrator = (id: string) => {
+    const known = orchestrators.get(id);
+    if (known) return known;
+    const attachments = new Map<PNodeId, FakeAttachment>();
+    const events = { emit: () => told.push(id) };
+    const world = { clock: { monotonicMs: () => nowMs } };
+    const made = {
+      attachments,
+      circles: new Circles({ events, mirror, world } as unknown as Context, { attachments, heard }),
+    };
+    orchestrators.set(id, made);
+    return made;
+  };
+  const say = (id: string, pnode: string, vnode: string, said: Partial<Progress>) => {
+    const one = { session, vnode, waitsFor: [], waitedMs: 0, ...said } as unknown as Progress;
+    progress.set(`${pnode} ${vnode}`, one);
+    orchestrator(id).attachments.set(pnode as PNodeId, {
+      status: "online",
+      progress: new Map([[vnode, one]]),
+      tellCircle: (_session, vnodes) => void broken.push(`${id}: ${pnode} ${vnodes.join(" ")}`),
+    });
+  };
+  return {
+    ...{ told, broken, say },
+    doubt: (pnode: string, isDoubted: boolean) => (isDoubted ? doubted.add(pnode) : doubted.delete(pnode)),
+    look: () => {
+      for (const { circles } of orchestrators.values()) circles.look();
+    },
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+  };
+}

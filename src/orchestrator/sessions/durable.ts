@@ -1,11 +1,12 @@
 // Checkpoints become durable here: one compare-and-set under the owner's epoch. Another hash for a step that
 // has one already is never written over; it means that one of two computations was wrong, and is said aloud.
 
+import { auditBlobBytesMax } from "../../core/blobs.ts";
 import { fail } from "../../core/errors.ts";
 import { type PNodeId, parseId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
+import { checkpointAfter, checkpointBefore } from "../../network/checkpoints.ts";
 import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { valueBytesMax } from "../../store/records/state-store.ts";
-import { listBytesMax } from "../../trust/lists.ts";
 import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
 import { outputSteps } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
@@ -195,8 +196,8 @@ function checkStatement(context: Context, session: SessionRecord, { statement, .
   if (statement === undefined)
     fail("failed_precondition", `session ${session.id} is checked: PNode ${request.pnode} has to sign what it stores`);
   const { from, to } = statement;
-  const { checkpointEvery } = session.policy;
-  const isSpan = from % checkpointEvery === 0 && to === Math.min(from + checkpointEvery, session.identity.steps);
+  const times = { ...session.identity, ...session.policy };
+  const isSpan = from === checkpointBefore(times, from) && to === checkpointAfter(times, from);
   const { hash, bytes } = request.state;
   if (!isSpan || statement.to !== request.step || statement.after !== hash || statement.afterBytes !== bytes)
     fail("invalid_argument", `the statement of PNode ${request.pnode} is about something else than it stores`);
@@ -208,7 +209,8 @@ function checkStatement(context: Context, session: SessionRecord, { statement, .
 async function checkSteps({ blobs, aside }: Context, { statement, steps, pnode }: DurableRequest): Promise<void> {
   if (statement === undefined) return;
   const { outputs, outputsBytes, from, to, session, vnode } = statement;
-  if (outputsBytes > listBytesMax) fail("invalid_argument", `a list of ${outputsBytes} bytes: at most ${listBytesMax}`);
+  if (outputsBytes > auditBlobBytesMax)
+    fail("invalid_argument", `a list of ${outputsBytes} bytes: at most ${auditBlobBytesMax}`);
   const content = await blobs.states.get(outputs).catch((thrown: unknown) => {
     if (isLost(thrown)) fail("aborted", `the list ${outputs} is not stored: upload it, then record it again`);
     throw thrown;

@@ -16,14 +16,17 @@ import type { StoredState, VNodeRecord } from "../records/vnodes.ts";
 import { isKeptLine } from "../trust/finality.ts";
 import { isLost, manifestOf } from "./stored-states.ts";
 
-/** The line, the one before it in case a blob is damaged, the best, and everything newer than the line. */
+/** The line, the one before it in case a blob is damaged, the best and the best that is final, and everything newer than the line. */
 export function isKept(session: Keeping, step: number): boolean {
-  if (step >= session.line || step === session.best?.step) return true;
+  if (step >= session.line || step === session.best?.step || step === session.bestFinal?.step) return true;
   if (session.final !== undefined && isKeptLine(session, step)) return true;
   return session.status !== "done" && step >= session.lineBefore;
 }
 
-type Keeping = Pick<SessionRecord, "line" | "lineBefore" | "best" | "status" | "final" | "drawn" | "policy">;
+type Keeping = Pick<
+  SessionRecord,
+  "line" | "lineBefore" | "best" | "bestFinal" | "status" | "final" | "drawn" | "identity" | "policy"
+>;
 
 export function trimmed(
   session: Keeping,

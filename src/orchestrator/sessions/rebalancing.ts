@@ -3,6 +3,7 @@
 import { messageOf } from "../../core/errors.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
+import { intervalStepsMost } from "../../network/checkpoints.ts";
 import { inTurns, Pace } from "../../scheduler/placement/pace.ts";
 import { shouldMove } from "../../scheduler/placement/rebalance.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
@@ -56,7 +57,7 @@ async function rebalance(
   const records = vnodeRecordsOf(context.mirror, session);
   const outlook = {
     stepsLeft: session.identity.steps - session.line,
-    replaySteps: session.policy.checkpointEvery,
+    replaySteps: intervalStepsMost({ ...session.identity, ...session.policy }),
   };
   const judging = shouldMove(plan, capacity.fleet, policyFor(context, session, records), outlook, new Pace());
   const moves = await inTurns(judging, () => sleep(context.world.timers, 0));

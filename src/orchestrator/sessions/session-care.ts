@@ -4,7 +4,7 @@
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import { laneOf } from "../../network/lanes.ts";
 import type { PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
-import { listItems, updateItem } from "../../store/records/update.ts";
+import { deleteItem, listItems, updateItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Budgets } from "../ledger/budgets.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -15,11 +15,12 @@ import { key, prefix } from "../records/store-keys.ts";
 import type { StepRecord, StoredState } from "../records/vnodes.ts";
 import { isChecked, isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
 import { drawnIn } from "../trust/intervals.ts";
-import { type Span, soundUpTo, statedAt } from "../trust/seams.ts";
+import { soundUpTo } from "../trust/seams.ts";
 import type { TrustCare } from "../trust/trust-care.ts";
 import type { Metrics } from "../views/metrics.ts";
 import type { Care } from "../workloads/care.ts";
 import type { Adoption } from "./adoption.ts";
+import { validatedIn, withBests } from "./bests.ts";
 import { type Compiled, trainingPlan } from "./compiled.ts";
 import { goBack } from "./damage.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
@@ -118,8 +119,9 @@ export class SessionCare implements Care<SessionRecord> {
     this.#runningSinceMs.delete(id);
     const checked = [prefix.intervalsOf(id), prefix.convictionsOf(id)];
     const rounds = [prefix.roundsOf(id), prefix.closingsOf(id)];
+    // Somebody may still write what an auditor found: whoever trains by the same settings has the same id, and must not find it.
     for (const own of [prefix.stepsOf(id), prefix.metricsOf(id), ...checked, ...rounds])
-      for await (const { key: stored, version } of listItems(store, own)) await store.delete(stored, version);
+      for await (const { key: stored } of listItems(store, own)) await deleteItem(store, stored, this.#context.world);
   }
 
   /** Moves the recovery line as far as the records allow. */
@@ -160,7 +162,7 @@ export class SessionCare implements Care<SessionRecord> {
       const root = roots.find(({ step }) => step === span.to)?.root ?? "";
       opened.push(await trust.open(session, records, span, root));
     }
-    const best = statedBest(
+    const found = validatedIn(
       session,
       records,
       intervals.filter(({ to }) => to <= line),
@@ -172,8 +174,8 @@ export class SessionCare implements Care<SessionRecord> {
       const stepRoot = roots.at(-1)?.step === line ? (roots.at(-1)?.root as string) : current.stepRoot;
       const drawn = [...(current.drawn ?? []), ...drawnIn(opened)];
       const settled = this.#needs.ledger.settled(current);
-      const moved = { ...current, line, lineBefore: current.line, stepRoot, ranMs, settled, drawn };
-      return { ...moved, ...(best ? { best } : {}) };
+      const validated = [...(current.validated ?? []), ...found];
+      return withBests({ ...current, line, lineBefore: current.line, stepRoot, ranMs, settled, drawn, validated });
     });
   }
 
@@ -247,12 +249,15 @@ export class SessionCare implements Care<SessionRecord> {
     if (written) events.emit("warn", "session.suspended", `session ${id} is suspended: ${reason}`, { session: id });
   }
 
-  async #endIfOutOfTime({ id, requirements, ranMs, line }: SessionRecord): Promise<void> {
+  async #endIfOutOfTime(session: SessionRecord): Promise<void> {
+    const { id, requirements, ranMs, line } = session;
     const { mirror, world, events } = this.#context;
     const limitMs = requirements.maxRuntimeSeconds * 1000;
     const since = this.#runningSinceMs.get(id) ?? world.clock.monotonicMs();
     this.#runningSinceMs.set(id, since);
     if (limitMs === 0 || ranMs + world.clock.monotonicMs() - since < limitMs) return;
+    // All pay vests with the end, also that of machines whose results were not what others came to.
+    if (isChecked(session) && this.#needs.trust.isFindingOut(id)) return;
     const reason = `its time of ${requirements.maxRuntimeSeconds} s was over after step ${line}`;
     await mirror.update(key.session(id), (current) =>
       current && isLive(current)
@@ -265,17 +270,4 @@ export class SessionCare implements Care<SessionRecord> {
 
 function isStoredAt(session: SessionRecord, records: VNodeRecords, step: number): boolean {
   return session.vnodes.every((id) => records.get(id)?.durable[String(step)] !== undefined);
-}
-
-/** By what owners signed about validations; a state that was validated at a checkpoint is named by that. */
-function statedBest(session: SessionRecord, records: VNodeRecords, spans: readonly Span[]): SessionRecord["best"] {
-  let { best } = session;
-  for (const span of spans)
-    for (const id of session.vnodes) {
-      const { validation } = statedAt(session, records.get(id), span.to)[0]?.statement ?? {};
-      if (validation === undefined || (best && best.loss <= validation.loss)) continue;
-      const isKept = validation.step >= session.line && isStoredAt(session, records, validation.step);
-      best = { step: isKept ? validation.step : span.to, loss: validation.loss };
-    }
-  return best;
 }

@@ -21,6 +21,7 @@ import { findState } from "../serving/models.ts";
 import { usualAssurance } from "../trust/assurance.ts";
 import type { Controller } from "../workloads/controller.ts";
 import type { Compiled } from "./compiled.ts";
+import { checkRepeatable } from "./repeatable.ts";
 import { identityOf, policyOf, requirementsOf } from "./settings.ts";
 
 export interface SessionNeeds {
@@ -81,6 +82,7 @@ function newRecord(
   identity: SessionIdentity,
 ): SessionRecord {
   const policy = policyOf(settings, plan, usualAssurance(needs.context));
+  checkRepeatable(plan, identity, policy);
   return {
     id: "" as SessionId,
     network: network.id,
@@ -193,6 +195,7 @@ export async function startSession(
       ...current,
       status: "running" as const,
       reason: "",
+      ...(current.status !== "created" && restarted(current)),
       policy: budget > 0 ? { ...current.policy, budget } : current.policy,
       startedWallMs: current.startedWallMs || world.clock.wallMs(),
     };
@@ -205,6 +208,11 @@ export async function startSession(
   }
   needs.controller.touch(id);
   return record as SessionRecord;
+}
+
+/** What its owners had sent is not kept any more: nobody is to blame who cannot show it (trust/silence.ts). */
+export function restarted({ restarts = 0 }: SessionRecord): Pick<SessionRecord, "restarts"> {
+  return { restarts: restarts + 1 };
 }
 
 /** What somebody says when the session of a job is to go on: the job's turn comes later. */

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { sha256 } from "../../core/hash.ts";
 import { buildTensors } from "../../data/build.ts";
+import { checkpointsBetween } from "../../network/checkpoints.ts";
 import { compileText } from "../../network/compile.ts";
 import { settingsToWire } from "../../network/settings/wire.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
@@ -28,6 +29,8 @@ async function smallDataset() {
   const manifest = await builder.finish();
   return { hash: sha256("manifest"), manifest };
 }
+
+const parameterOf = ({ vnodes }: typeof plan) => vnodes[0]!.parameters[0]!;
 
 type Asked = Parameters<typeof create<typeof SessionSettingsSchema>>[1];
 
@@ -71,7 +74,13 @@ const everything: Asked = {
 
 describe("the settings of a session", () => {
   it("are the same when somebody asks for what a session's message shows", async () => {
-    for (const asked of [everything, { steps: 5n }, { epochs: 1.5, validateEvery: 2, validationSplit: "all" }]) {
+    const inRounds = { steps: 900n, lanes: 2, syncEvery: 50 };
+    for (const asked of [
+      everything,
+      inRounds,
+      { steps: 5n },
+      { epochs: 1.5, validateEvery: 2, validationSplit: "all" },
+    ]) {
       const settings = await settled(asked);
       assert.deepEqual(await settled(settingsToWire(settings)), settings);
     }
@@ -105,11 +114,38 @@ describe("the settings of a session", () => {
   });
 
   it("store lanes more often the larger the network, since what they add up is kept until then", async () => {
-    const parameter = { ...plan.vnodes[0]!.parameters[0]!, shape: [40 << 20] };
+    const parameter = { ...parameterOf(plan), shape: [40 << 20] };
     const large = { ...plan, vnodes: [{ ...plan.vnodes[0]!, parameters: [parameter] }] };
     const every = (asked: Asked, of: typeof plan) => policyOf(create(SessionSettingsSchema, asked), of).checkpointEvery;
     assert.deepEqual([every({ lanes: 2 }, plan), every({ lanes: 2 }, large), every({}, large)], [20, 1, 20]);
     assert.equal(every({ lanes: 2, checkpointEvery: 7 }, large), 7, "as somebody says");
+  });
+
+  it("store states within rounds at their ends alone, unless somebody says how often", async () => {
+    const inRounds = { steps: 900n, lanes: 2, syncEvery: 50 };
+    const { policy } = await settled(inRounds);
+    assert.deepEqual(policy, { checkpointEvery: 20, roundCheckpoints: "ends", replicas: 1 });
+    assert.deepEqual((await settled({ ...inRounds, checkpointEvery: 20 })).policy, {
+      checkpointEvery: 20,
+      replicas: 1,
+    });
+    assert.ok(!("roundCheckpoints" in (await settled({ steps: 900n, lanes: 2 })).policy), "without rounds");
+  });
+
+  it("have rounds send little of what adding up every gradient sends, their states included", () => {
+    const weights = 27 << 20;
+    const large = {
+      ...plan,
+      vnodes: [{ ...plan.vnodes[0]!, parameters: [{ ...parameterOf(plan), shape: [weights] }] }],
+    };
+    const [lanes, every, after, steps] = [4, 50, 200, 200 + 20 * 51];
+    const sessions = create(SessionSettingsSchema, { lanes, syncEvery: every });
+    const times = { ...policyOf(sessions, large), steps, sync: { every, after } };
+    // Each lane has weights and two moments of its own where lanes are apart.
+    const stored = checkpointsBetween(times, after, steps) * 3 * 4 * weights;
+    const reduced = (steps - after) * ((2 * (lanes - 1)) / lanes) * 4 * weights;
+    assert.ok(stored < reduced / 20, `${stored} bytes of states beside ${reduced} of gradients`);
+    assert.equal(times.checkpointEvery, 2, "while lanes are together");
   });
 
   it("are refused by field and flag where they make no sense", async () => {

@@ -141,17 +141,24 @@ function checkSplit(manifest: Manifest, split: string): string {
   return split;
 }
 
+const checkpointEveryUsual = 20;
+
 /**
- * What lanes add up is kept by each of them until the next checkpoint, once as large as the weights: so many steps of it
+ * What lanes add up in each step is kept by each of them until the next checkpoint, once as large as the weights: so many steps of it
  * are to fit into memory.
  */
 const reducedBytesMost = 256 << 20;
 
-function usualCheckpointEvery(plan: Plan, lanes: number): number {
-  const { usual } = fields.checkpointEvery;
-  if (lanes === 1) return usual;
+/** How often states are stored. Within rounds nothing of that size is kept, and a state of each lane is more than its steps apart save. */
+function checkpointsOf(asked: AskedSettings, plan: Plan): Pick<SessionPolicy, "checkpointEvery" | "roundCheckpoints"> {
+  if (asked.checkpointEvery > 0) return { checkpointEvery: askedNumber(fields.checkpointEvery, asked.checkpointEvery) };
+  if (askedNumber(fields.lanes, asked.lanes) === 1) return { checkpointEvery: checkpointEveryUsual };
   const bytesPerStep = 4 * plan.vnodes.reduce((sum, vnode) => sum + paddedElements(vnode), 0);
-  return Math.max(1, Math.min(usual, Math.floor(reducedBytesMost / Math.max(1, bytesPerStep))));
+  const affordable = Math.floor(reducedBytesMost / Math.max(1, bytesPerStep));
+  return {
+    checkpointEvery: Math.max(1, Math.min(checkpointEveryUsual, affordable)),
+    ...(asked.syncEvery > 0 && { roundCheckpoints: "ends" as const }),
+  };
 }
 
 /** `usual`: how far results are checked unless somebody says. */
@@ -169,10 +176,7 @@ export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "n
   const isCapped = askedChoice(fields.cap, asked.cap) === "on";
   if (isCapped) checkCap(asked, plan, assurance);
   return {
-    checkpointEvery: askedNumber(
-      fields.checkpointEvery,
-      asked.checkpointEvery || usualCheckpointEvery(plan, askedNumber(fields.lanes, asked.lanes)),
-    ),
+    ...checkpointsOf(asked, plan),
     replicas: askedNumber(fields.replicas, asked.replicas || asked.requirements?.replicas),
     ...(spread > 1 ? { spread } : {}),
     ...(budget > 0 ? { budget } : {}),

@@ -3,6 +3,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { messageOf, outlookOf } from "../../core/errors.ts";
+import { checkpointBefore } from "../../network/checkpoints.ts";
 import { JobSpecSchema } from "../../protocol/gen/dcnr/v1/job_pb.ts";
 import { planStudy } from "../../tuning/plan.ts";
 import { bestOf, type NewTrial, type Trial } from "../../tuning/trial.ts";
@@ -120,11 +121,12 @@ export class StudyCare {
     const session = job ? mirror.get(key.session(job.session ?? "")) : undefined;
     // It trains, waits for its turn, or was stopped by somebody, who lets it go on.
     if (!job?.held || session?.policy.restAfter === undefined) return;
-    const { restAfter, checkpointEvery } = session.policy;
+    const { restAfter } = session.policy;
     const local = step - (trial.parent?.step ?? 0);
     if (local < restAfter) return;
     // It has been where it is sent: what it came to there was lost, unless it is known by now.
-    if (local === restAfter && session.line < local - (local % checkpointEvery)) return;
+    const times = { ...session.identity, ...session.policy };
+    if (local === restAfter && session.line < checkpointBefore(times, local)) return;
     if (local === restAfter && (await this.#measured(record, trial, job)).values[String(step)] !== undefined) return;
     await this.#needs.jobs().goOn(job, step < record.study.most ? local : undefined);
   }

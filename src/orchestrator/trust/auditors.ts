@@ -7,10 +7,11 @@ import { bytes } from "../../scheduler/placement/constraints.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { isOpen, type PNodeRecord } from "../records/machines.ts";
+import type { Mirror } from "../records/mirror.ts";
 import type { ReplicaRecord, SessionRecord, WorkloadRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import type { Candidate } from "./disputes.ts";
+import { type Candidate, isUnderWay } from "./asking.ts";
 import { byLot } from "./lottery.ts";
 import { type Level, levelOf } from "./standing.ts";
 import type { Standings } from "./standings.ts";
@@ -67,6 +68,17 @@ export class Auditors {
     });
   }
 
+  /** Whether somebody may come back who could repeat an answer of it, of those who were lost a moment ago. */
+  mayReturnFor(replica: ReplicaRecord, except: ReadonlySet<PNodeId>, wasHere: (pnode: PNodeId) => boolean): boolean {
+    const { mirror } = this.#context;
+    const others = recordsOf(mirror, except);
+    return mirror.under(prefix.pnodes).some((record) => {
+      if (record.status !== "lost" || except.has(record.id) || !wasHere(record.id)) return false;
+      if (!isOpen({ ...record, status: "online" }) || !isOfClass(record, replica)) return false;
+      return this.#levelOf(record) === "trusted" || !others.some((other) => areRelated(record, other));
+    });
+  }
+
   /** Of an interval that nobody is left to repeat: why that is so, as a clause. */
   whyNobody(
     session: SessionRecord,
@@ -95,7 +107,7 @@ export class Auditors {
   #among(workload: WorkloadRecord, wanted: WantedAuditor): Candidate[] {
     const { subject, draw, except, trustedOnly, memoryBytes, near: neighbours } = wanted;
     const { mirror } = this.#context;
-    const others = Array.from(except, (pnode) => mirror.get(key.pnode(pnode))).filter((one) => one !== undefined);
+    const others = recordsOf(mirror, except);
     const isPartial = (record: PNodeRecord) =>
       neighbours.has(record.id) || others.some((other) => areRelated(record, other));
     const levels = new Map<PNodeId, Level>();
@@ -112,9 +124,11 @@ export class Auditors {
     // A network of newcomers has nobody else to begin with.
     const able = trustedOnly ? trusted : trusted.length + known.length > 0 ? [...trusted, ...known] : open;
     const named = able.map(({ id }) => ({ pnode: id, trusted: levels.get(id) === "trusted" }));
-    const work = (pnode: PNodeId) => this.#tasksOf(pnode) * 1_000 + this.#needs.capacity.vnodesOn(pnode).size;
+    const tasks = this.#tasks();
+    const workOf = (pnode: PNodeId) => (tasks.get(pnode) ?? 0) * 1_000 + this.#needs.capacity.vnodesOn(pnode).size;
+    const work = new Map(named.map(({ pnode }) => [pnode, workOf(pnode)]));
     return byLot(draw, subject, named).sort(
-      (a, b) => work(a.pnode) - work(b.pnode) || Number(b.trusted) - Number(a.trusted),
+      (a, b) => (work.get(a.pnode) as number) - (work.get(b.pnode) as number) || Number(b.trusted) - Number(a.trusted),
     );
   }
 
@@ -123,13 +137,13 @@ export class Auditors {
     return record?.status === "online" && !record.closed;
   }
 
-  #tasksOf(pnode: PNodeId): number {
-    let count = 0;
+  /** How many each has under way, of all sessions: counted once, since there are thousands of audits and every two machines are compared. */
+  #tasks(): ReadonlyMap<PNodeId, number> {
+    const counts = new Map<PNodeId, number>();
     for (const { audits } of this.#context.mirror.under(prefix.intervals))
       for (const { tasks } of Object.values(audits))
-        for (const task of tasks)
-          if (task.pnode === pnode && task.result === undefined && task.gaveUp === undefined) count++;
-    return count;
+        for (const task of tasks) if (isUnderWay(task)) counts.set(task.pnode, (counts.get(task.pnode) ?? 0) + 1);
+    return counts;
   }
 
   /** Owners of these VNodes and of those that they exchange messages with. */
@@ -146,6 +160,10 @@ export function isOfClass(record: PNodeRecord, workload: WorkloadRecord): boolea
   const version = isReplicaId(workload.id) ? record.answerBits : record.bits;
   if ((version ?? 0) !== identity.bits || record.excluded?.includes(numericsClass)) return false;
   return record.facts.numerics.some((one) => one.engine === identity.numerics && one.class === numericsClass);
+}
+
+function recordsOf(mirror: Mirror, pnodes: ReadonlySet<PNodeId>): PNodeRecord[] {
+  return Array.from(pnodes, (pnode) => mirror.get(key.pnode(pnode))).filter((one) => one !== undefined);
 }
 
 /** Two machines of one owner, or of one network as far as addresses tell: they may well be of one mind. */

@@ -9,7 +9,8 @@ import type { IntervalRecord } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
-import type { Garbage } from "../sessions/garbage.ts";
+import { withBests } from "../sessions/bests.ts";
+import { type Garbage, isKept } from "../sessions/garbage.ts";
 import { type FinalStep, finalOf } from "./finality.ts";
 import { intervalsOf, togetherIn } from "./intervals.ts";
 import type { LockerWatch } from "./locker-watch.ts";
@@ -40,7 +41,7 @@ export class Closing {
     const { mirror } = this.#context;
     const session = mirror.get(key.session(id));
     if (session === undefined) return;
-    const step = finalOf(session, intervalsOf(this.#context, id));
+    const step = finalOf(session, intervalsOf(this.#context, id), (to) => isKept(session, to));
     if (step.settled.length > 0) await this.#moveFinal(session, step);
     // Also those that somebody left behind who moved it and went away.
     const { final = 0 } = mirror.get(key.session(id)) ?? session;
@@ -57,7 +58,9 @@ export class Closing {
       if (!current || !isLive(current) || current.turn !== session.turn || current.final !== session.final)
         return undefined;
       const drawn = (current.drawn ?? []).filter(({ to }) => to > step.final);
-      const finished = { ...current, final: step.final, certificate: { ...step.certificate, root }, drawn };
+      if (!isKept(current, step.final)) return undefined;
+      const certificate = { ...step.certificate, root };
+      const finished = withBests({ ...current, final: step.final, certificate, drawn });
       return isDone
         ? { ...finished, status: "done" as const, reason: "", endedWallMs: world.clock.wallMs() }
         : finished;
@@ -72,6 +75,8 @@ export class Closing {
   async #close(interval: IntervalRecord): Promise<void> {
     await this.#needs.ledger.payAudits(interval.session, this.#auditsOf(interval), interval.to);
     await this.#credit(interval);
+    // Somebody may have been found wrong who only checked it.
+    await this.#keep(interval);
     await this.#forget(interval);
   }
 
@@ -87,13 +92,19 @@ export class Closing {
 
   /** The session has gone back before it: convicts lose what has not vested, and pay for what others have lost. */
   async undone(interval: IntervalRecord): Promise<void> {
-    const { session, to, turn, repair } = interval;
-    for (const { pnode, bond } of repair?.convicts ?? []) {
-      const id = `${to}/${turn}/${pnode}`;
-      await this.#needs.ledger.convict(session, { id, convict: pnode, losses: repair?.losses ?? [] }, bond);
-    }
+    await this.#punish(interval);
     await this.#keep(interval);
     await this.#forget(interval);
+  }
+
+  async #punish({ session, to, turn, repair }: IntervalRecord): Promise<void> {
+    if (repair === undefined) return;
+    const { convicts = [], losses = [], turn: since } = repair;
+    const now = this.#context.mirror.get(key.session(session))?.turn ?? since;
+    for (const { pnode, bond } of convicts) {
+      const id = `${to}/${turn}/${pnode}`;
+      await this.#needs.ledger.convict(session, { id, convict: pnode, losses, since, turn: now }, bond);
+    }
   }
 
   async #credit(interval: IntervalRecord): Promise<void> {

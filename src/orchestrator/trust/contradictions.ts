@@ -19,16 +19,38 @@ export interface Contradiction {
   readonly pnode: PNodeId;
 }
 
+/** Where the sender has several owners, each answers for what it sent itself; what proves something counts before what does not. */
 export async function contradictionAt(
-  { blobs, verify, aside }: Context,
+  context: Context,
   session: SessionRecord,
   records: VNodeRecords,
   trouble: Extract<Trouble, { kind: "seam" }>,
 ): Promise<Contradiction | undefined> {
-  const { sender, receiver, edge, from, to } = trouble;
-  const sent = statedAt(session, records.get(sender), to)[0];
-  const taken = statedAt(session, records.get(receiver), to)[0];
-  if (sent === undefined || taken === undefined) return undefined;
+  const [taken] = trouble.doubtful.get(trouble.receiver) ?? [];
+  if (taken === undefined) return undefined;
+  const senders = statedAt(session, records.get(trouble.sender), trouble.to);
+  let found: Contradiction | undefined;
+  for (const sent of senders) {
+    const others = new Set(senders.map(({ pnode }) => pnode).filter((pnode) => pnode !== sent.pnode));
+    const next = await contradictionOf(context, session, trouble, { sent, taken, others });
+    if (next?.kind === "equivocation" || next?.kind === "unsigned") return next;
+    found ??= next;
+  }
+  return found;
+}
+
+interface Ends {
+  readonly sent: Stated;
+  readonly taken: Stated;
+  readonly others: ReadonlySet<PNodeId>;
+}
+
+async function contradictionOf(
+  { blobs, verify, aside }: Context,
+  session: SessionRecord,
+  { sender, receiver, edge, from, to }: Extract<Trouble, { kind: "seam" }>,
+  { sent, taken, others }: Ends,
+): Promise<Contradiction | undefined> {
   const listed = async (hash: Sha256, vnode: VNodeId) => ({
     content: await blobs.states.get(hash),
     interval: { session: session.id, vnode, from, to },
@@ -36,7 +58,7 @@ export async function contradictionAt(
   const differing = await firstDifference(aside, {
     sent: await listed(sent.statement.outputs, sender),
     taken: await listed(taken.statement.inputs, receiver),
-    edge,
+    ...{ edge, others },
   });
   if (differing === undefined) return undefined;
   const { input: found, publicKey } = differing;

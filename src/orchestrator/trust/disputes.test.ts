@@ -1,72 +1,11 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { sha256 } from "../../core/hash.ts";
-import type { PNodeId, VNodeId } from "../../core/ids.ts";
-import { resultOf, type Statement } from "../../trust/statement.ts";
-import type { AuditRecord, AuditTask, Stated } from "../records/checking.ts";
-import { type AuditFacts, advanced, type Candidate, isClosed } from "./disputes.ts";
-
-const pnode = (name: string) => name as PNodeId;
-
-function statementOf(word: string, afterBytes = 100): Statement {
-  return {
-    ...{ session: "s", vnode: "a", from: 0, to: 2, life: "l", before: "", after: sha256(word), afterBytes },
-    ...{ inputs: sha256("in"), inputsBytes: 1, outputs: sha256(`${word} out`), outputsBytes: 1, edges: {} },
-    ...{ publicKey: "", signature: "" },
-  };
-}
-
-const stated = (by: string, word: string, afterBytes?: number): Stated => ({
-  ...{ pnode: pnode(by), turn: 0, statement: statementOf(word, afterBytes) },
-});
-
-const says = (word: string) => resultOf(statementOf(word));
-
-/** A network in which everybody is asked and answers as `answers` says. */
-class Scene {
-  audit: AuditRecord;
-  nowWallMs = 0;
-  spoiled = false;
-  missing: AuditFacts["missing"];
-  here: (name: string) => boolean = () => true;
-  ofClass: (name: string) => boolean = () => true;
-  assurance: AuditFacts["assurance"] = "sampled";
-  strangers = 1;
-  again = false;
-  readonly #candidates: readonly Candidate[];
-
-  constructor(statements: readonly Stated[], candidates: readonly string[]) {
-    this.audit = { stated: statements, tasks: [], ready: true, accused: [] };
-    this.#candidates = candidates.map((name) => ({ pnode: pnode(name), trusted: name.startsWith("t") }));
-  }
-
-  look(): void {
-    this.audit = advanced(this.audit, {
-      ...{ nowWallMs: this.nowWallMs, assurance: this.assurance, openedWallMs: 0, patienceMs: 1_000 },
-      ...{ isSpoiled: this.spoiled, missing: this.missing, strangers: this.strangers, again: this.again },
-      candidates: (except, trustedOnly) =>
-        this.#candidates.filter((one) => !except.has(one.pnode) && (one.trusted || !trustedOnly)),
-      isHere: (name) => this.here(name),
-      isOfClass: (name) => this.ofClass(name),
-    });
-  }
-
-  /** Until nothing changes any more. */
-  run(answers: (task: AuditTask) => string | undefined, distance = 1): void {
-    for (let round = 0; round < 30; round++) {
-      this.look();
-      const tasks = this.audit.tasks.map((task) => {
-        const word = task.result === undefined && task.gaveUp === undefined ? answers(task) : undefined;
-        return word === undefined ? task : { ...task, result: says(word), after: sha256(word), distance };
-      });
-      this.audit = { ...this.audit, tasks };
-    }
-  }
-
-  get verdicts(): Record<string, string | undefined> {
-    return Object.fromEntries(this.audit.accused.map((one) => [one.pnode, one.verdict]));
-  }
-}
+import type { VNodeId } from "../../core/ids.ts";
+import type { AuditRecord, Stated } from "../records/checking.ts";
+import { isClosed } from "./disputes.ts";
+import { found, impossible, pnode, Scene, says, stated } from "./scene.testing.ts";
+import { excused } from "./silence.ts";
 
 describe("an audit", () => {
   it("by a stranger clears whoever computed rightly", () => {
@@ -91,6 +30,16 @@ describe("an audit", () => {
     nobody.again = true;
     nobody.run(() => "right");
     assert.equal(nobody.audit.outcome?.by, "strangers", "nobody trusted is here");
+  });
+
+  it("measures nobody by what others were sent, and takes the word of those who come to the same from it", () => {
+    const apart = (by: string, word: string): Stated => ({ ...stated(by, word), apart: true });
+    const misled = new Scene([stated("owner", "right"), apart("misled", "what follows from a lie")], ["x"]);
+    misled.run(() => "right");
+    assert.deepEqual([misled.audit.outcome?.kind, misled.audit.accused], ["right", []]);
+    const liar = new Scene([stated("liar", "wrong"), apart("owner", "right")], ["x"]);
+    liar.run(({ role }) => (role === "repeat" ? "wrong" : "right"));
+    assert.deepEqual([liar.audit.outcome?.kind, Object.keys(liar.verdicts)], ["wrong", ["liar"]]);
   });
 
   it("accuses nobody before a third has repeated it", () => {
@@ -128,6 +77,43 @@ describe("an audit", () => {
       scene.run(({ pnode: name }) => (friends.has(name) ? "wrong" : "right"), 0.9);
       assert.deepEqual({ kind: scene.audit.outcome?.kind, accused: scene.verdicts }, verdict);
     }
+  });
+
+  it("by two strangers sends nobody away because two friends of one mind come to something else: others are asked", () => {
+    const friends = new Set(["x", "y"]);
+    const scene = new Scene([stated("owner", "right")], ["x", "y", "a", "b", "c", "d"]);
+    const alone = new Scene([stated("owner", "right")], ["x", "y"]);
+    for (const one of [scene, alone]) {
+      one.assurance = "checked";
+      one.strangers = 2;
+      one.run(({ pnode: name }) => (friends.has(name) ? "wrong" : "right"), 0.9);
+    }
+    assert.equal(scene.audit.outcome?.kind, "right");
+    assert.deepEqual(scene.verdicts, { x: "lie", y: "lie" });
+    assert.deepEqual([alone.audit.outcome, alone.audit.accused], [undefined, []], "it waits for a third");
+  });
+
+  it("by two strangers does not wait for somebody to outweigh a machine that was found wrong elsewhere since", () => {
+    const scene = new Scene([stated("owner", "right")], ["x", "y", "z"]);
+    scene.assurance = "checked";
+    scene.strangers = 2;
+    const saying: Parameters<Scene["run"]>[0] = ({ pnode: name }) => (name === "x" ? "wrong" : "right");
+    scene.run(saying);
+    assert.equal(scene.audit.outcome, undefined, "x takes one more, and nobody else is here");
+    scene.out = (name) => name === "x";
+    scene.run(saying);
+    assert.deepEqual([(scene.audit as AuditRecord).outcome?.kind, scene.audit.accused], ["right", []]);
+  });
+
+  it("takes no approval from whoever was found wrong elsewhere since", () => {
+    const friends = new Set(["owner", "x", "y"]);
+    const scene = new Scene([stated("owner", "wrong")], ["x", "y", "a", "b", "c"]);
+    scene.assurance = "checked";
+    scene.strangers = 2;
+    scene.run(({ pnode: name }) => (name === "x" ? "wrong" : undefined));
+    scene.out = (name) => name === "x";
+    scene.run(({ pnode: name }) => (friends.has(name) ? "wrong" : "right"), 0.9);
+    assert.deepEqual([scene.audit.outcome?.kind, scene.verdicts], ["wrong", { owner: "lie", y: "lie" }]);
   });
 
   it("by two strangers is over when a trusted machine has repeated it", () => {
@@ -188,6 +174,29 @@ describe("an audit", () => {
     assert.deepEqual(scene.verdicts, { owner: "cleared" });
   });
 
+  it("does not call a machine a liar that rounds otherwise because whoever measures it is wrong itself", () => {
+    const scene = new Scene([stated("owner", "rounded")], ["x", "y", "stale", "z"]);
+    for (let round = 0; round < 30; round++) {
+      scene.look();
+      const tasks = scene.audit.tasks.map((task) => {
+        const word = task.pnode === "owner" ? "rounded" : task.pnode === "stale" ? "stale" : "right";
+        const distance = word === "stale" ? -1 : 0.007;
+        return task.result === undefined ? { ...task, result: says(word), after: sha256(word), distance } : task;
+      });
+      scene.audit = { ...scene.audit, tasks };
+    }
+    assert.deepEqual(scene.verdicts, { owner: "class" });
+  });
+
+  it("lets no stranger clear whom a trusted machine found wrong", () => {
+    for (const assurance of ["sampled", "proven"] as const) {
+      const scene = new Scene([stated("liar", "wrong")], ["t", "friend"]);
+      scene.assurance = assurance;
+      scene.run(({ pnode: name }) => (name === "t" ? "right" : "wrong"), 0.9);
+      assert.equal(scene.verdicts["liar"], "lie", assurance);
+    }
+  });
+
   it("goes on with somebody else if an auditor is lost or silent", () => {
     const scene = new Scene([stated("owner", "right")], ["gone", "silent", "z"]);
     scene.here = (name) => name !== "gone";
@@ -195,6 +204,22 @@ describe("an audit", () => {
     scene.nowWallMs = 5_000;
     scene.run(({ pnode: name }) => (name === "z" ? "right" : undefined));
     assert.equal(scene.audit.outcome?.kind, "right");
+  });
+
+  it("asks everybody else before it asks a machine again that could not, however long that one takes to say so", () => {
+    for (const assurance of ["sampled", "checked"] as const) {
+      const scene = new Scene([stated("owner", "right")], ["unable", "z"]);
+      scene.assurance = assurance;
+      for (let minute = 0; minute < 5; minute++) {
+        scene.look();
+        const gaveUp = { gaveUp: "could not: it has no memory", wasUnable: true } as const;
+        const tasks = scene.audit.tasks.map((task) => (task.pnode === "unable" ? { ...task, ...gaveUp } : task));
+        scene.audit = { ...scene.audit, tasks };
+        scene.nowWallMs += 60_000;
+        scene.run(({ pnode: name }) => (name === "z" ? "right" : undefined));
+      }
+      assert.equal(scene.audit.outcome?.kind, "right", assurance);
+    }
   });
 
   it("of a session that is proven ends with a trusted machine alone; one that is sampled does not wait for ever", () => {
@@ -270,6 +295,19 @@ describe("an audit", () => {
     }
   });
 
+  it("of what owners let go of when their session rested is computed again, and nobody loses anything for it", () => {
+    for (const assurance of ["sampled", "checked"] as const) {
+      const scene = new Scene([stated("owner", "right")], ["x", "y"]);
+      scene.audit = { ...scene.audit, ready: false };
+      scene.assurance = assurance;
+      scene.missing = excused({ withheld: [], forgotten: [{ pnode: pnode("sender"), vnode: "b" as VNodeId }] });
+      scene.look();
+      assert.equal(scene.audit.outcome?.kind, "lost");
+      assert.deepEqual(scene.audit.outcome?.lapses, []);
+      assert.match(scene.audit.outcome?.reason ?? "", /rested/);
+    }
+  });
+
   it("of what a sender took with it when it went is given up where intervals are sampled, and computed again elsewhere", () => {
     for (const [assurance, kind] of [
       ["sampled", "unchecked"],
@@ -285,20 +323,52 @@ describe("an audit", () => {
   });
 
   it("ends where nobody can repeat what was listed, and holds it against whoever listed it", () => {
-    const scene = new Scene([stated("owner", "right")], ["x", "y", "z"]);
-    scene.assurance = "checked";
-    for (let round = 0; round < 3; round++) {
-      scene.look();
-      const tasks = scene.audit.tasks.map((task) => ({
-        ...task,
-        gaveUp: "could not: no message 5",
-        isImpossible: true,
-      }));
-      scene.audit = { ...scene.audit, tasks };
+    for (const candidates of [
+      ["x", "y", "z"],
+      ["x", "y", "z", "v", "w"],
+      ["x", "y", "t", "z"],
+    ]) {
+      const scene = new Scene([stated("owner", "right")], candidates);
+      scene.assurance = "checked";
+      for (let round = 0; round < 6; round++) scene.hear(() => impossible);
+      assert.equal(scene.audit.outcome?.kind, "lost");
+      assert.deepEqual(scene.verdicts, { owner: "withholding" });
+      assert.ok(scene.audit.tasks.length <= 4, "one more than three is enough");
     }
-    scene.look();
-    assert.equal(scene.audit.outcome?.kind, "lost");
+  });
+
+  it("ends where the only machine that is trusted says again and again that nobody can repeat it", () => {
+    const scene = new Scene([stated("owner", "right")], ["x", "y", "t"]);
+    scene.assurance = "proven";
+    for (let round = 0; round < 30; round++) scene.hear(() => impossible);
+    assert.equal(scene.audit.outcome, undefined, "it may be its line");
+    scene.nowWallMs = 600_000;
+    for (let round = 0; round < 3; round++) scene.hear(() => impossible);
     assert.deepEqual(scene.verdicts, { owner: "withholding" });
+  });
+
+  it("asks one more where three say that nobody can, a trusted one if there is any: they answer for it if it can", () => {
+    const trusted = new Scene([stated("owner", "right")], ["x", "y", "z", "v", "t"]);
+    for (let round = 0; round < 8; round++) trusted.hear((task) => (task.trusted ? found("right") : impossible));
+    assert.deepEqual([trusted.audit.outcome?.kind, trusted.audit.tasks.length], ["right", 4]);
+    assert.deepEqual(trusted.verdicts, { x: "hardware", y: "hardware", z: "hardware" });
+    assert.ok(isClosed(trusted.audit));
+    const strangers = new Scene([stated("owner", "right")], ["x", "y", "z", "a", "b", "c"]);
+    for (let round = 0; round < 8; round++)
+      strangers.hear(({ pnode: name }) => (["x", "y", "z"].includes(name) ? impossible : found("right")));
+    assert.deepEqual([strangers.audit.outcome?.kind, strangers.audit.outcome?.by], ["right", "strangers"]);
+    assert.deepEqual(strangers.verdicts, { x: "hardware", y: "hardware", z: "hardware" });
+  });
+
+  it("weighs who could repeat it against who says that nobody can: a liar's friend who approves of it outvotes nobody", () => {
+    const scene = new Scene([stated("liar", "wrong")], ["x", "y", "friend", "z"]);
+    for (let round = 0; round < 8; round++)
+      scene.hear(({ pnode: name }) => (name === "friend" ? found("wrong") : impossible));
+    assert.deepEqual([scene.audit.outcome?.kind, scene.verdicts], ["lost", { liar: "withholding" }]);
+    const even = new Scene([stated("owner", "right")], ["x", "y", "z"]);
+    for (let round = 0; round < 8; round++)
+      even.hear(({ pnode: name }) => (name === "z" ? found("right") : impossible));
+    assert.deepEqual([even.audit.outcome?.kind, even.verdicts], ["right", {}], "word against word");
   });
 
   it("blames nobody for what it cannot find out because a blob is lost", () => {

@@ -1,51 +1,20 @@
-// One audit from its draw to its outcome, and what follows for those whose results were wrong. Pure: what is known in, what
-// to do next out. Bits decide: a trusted machine's, or those of two owners against one. Whoever was wrong is then asked in
-// this order: is its class another by now, does it get the right result when it repeats the work, how far was it off. A
-// broken machine and one that rounds otherwise are told from one that lies, and are never punished for it.
+// One audit from its draw to its outcome. Pure: what is known in, what to do next out. Bits decide: a trusted machine's, or those of
+// two owners against one. Whoever says that nobody can repeat what was listed is believed only by others' word for it, and answers for
+// it where somebody could. Why somebody was wrong is found out in reasons.ts.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
-import type { Assurance } from "../../network/settings/session.ts";
 import { resultOf } from "../../trust/statement.ts";
-import type { Accused, AuditOutcome, AuditRecord, AuditTask, FaultKind, Stated } from "../records/checking.ts";
+import type { Accused, AuditOutcome, AuditRecord, AuditTask, Stated } from "../records/checking.ts";
+import { type AuditFacts, isAway, isUnderWay, nextOf, since, unaskedOf, withTask } from "./asking.ts";
+import { judging } from "./reasons.ts";
 import type { Missing } from "./silence.ts";
 
-export interface Candidate {
-  readonly pnode: PNodeId;
-  readonly trusted: boolean;
-}
-
-/** What the decision needs to know of the world. */
-export interface AuditFacts {
-  readonly nowWallMs: number;
-  readonly assurance: Assurance;
-  /** How many of other owners and networks have to come to the same, where everything is checked. */
-  readonly strangers: number;
-  /** Drawn once more: what strangers say of it is checked by somebody who is trusted, if anybody is there. */
-  readonly again?: boolean;
-  /** When the interval was opened. */
-  readonly openedWallMs: number;
-  /** What its senders have not stored, once nobody will any more. */
-  readonly missing: Missing | undefined;
-  /** The blob store has lost something without which nobody can repeat it. */
-  readonly isSpoiled: boolean;
-  /** How long a repetition may take. */
-  readonly patienceMs: number;
-  /** Those who may repeat it, best first, none of those named. */
-  candidates(except: ReadonlySet<PNodeId>, trustedOnly: boolean): readonly Candidate[];
-  /** Attached, and able to repeat something. */
-  isHere(pnode: PNodeId): boolean;
-  /** It computes in the session's class, as far as it says now. */
-  isOfClass(pnode: PNodeId): boolean;
-}
-
-/** So many say that what was listed does not make up the interval, and the blob store has lost nothing: then it does not. */
+/** So many say that what was listed does not make up the interval, and the blob store has lost nothing: then one more decides. */
 const impossibleFor = 3;
+/** Where only trusted machines are asked, and all that there are say so again and again for so long. */
+const impossibleMs = 600_000;
 /** A session that is only sampled does not wait longer for somebody to come who could check. */
 const nobodyMs = 60_000;
-/** One that had no room, or was away, is asked again after this. */
-const askAgainMs = 20_000;
-/** Below this share of what the interval changed, another rounding explains a difference: measured 7e-3 at most. */
-export const distanceOfRounding = 0.1;
 
 /** The audit after everything that can be decided now; the same object if nothing can. */
 export function advanced(audit: AuditRecord, facts: AuditFacts): AuditRecord {
@@ -59,37 +28,44 @@ export function isClosed({ outcome, accused }: AuditRecord): boolean {
   return outcome !== undefined && accused.every(({ verdict }) => verdict !== undefined);
 }
 
-function giveUpLost(audit: AuditRecord, { nowWallMs, patienceMs, isHere }: AuditFacts): AuditRecord {
-  const isLost = ({ pnode, result, gaveUp, sinceWallMs }: AuditTask) =>
-    result === undefined && gaveUp === undefined && (!isHere(pnode) || since(sinceWallMs, nowWallMs) > patienceMs);
+function giveUpLost(audit: AuditRecord, facts: AuditFacts): AuditRecord {
+  const { nowWallMs, patienceMs, isHere } = facts;
+  // Anybody else can be asked in place of an auditor; whoever has to answer for itself is waited for.
+  const isGone = ({ role, pnode, sinceWallMs }: AuditTask) =>
+    role === "repeat" ? isAway(pnode, sinceWallMs, facts) : !isHere(pnode);
+  const isLost = (task: AuditTask) =>
+    isUnderWay(task) && (isGone(task) || since(task.sinceWallMs, nowWallMs) > patienceMs);
   if (!audit.tasks.some(isLost)) return audit;
   return { ...audit, tasks: audit.tasks.map((task) => (isLost(task) ? { ...task, gaveUp: "did not answer" } : task)) };
 }
 
 /** Finds out what is right. */
 function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
-  const { nowWallMs, assurance, openedWallMs } = facts;
+  const { nowWallMs, assurance, openedWallMs, isOut } = facts;
   if (!audit.ready) return facts.missing === undefined ? audit : without(audit, facts, facts.missing);
   if (facts.isSpoiled) return unchecked(audit, facts, "the blob store has lost what it takes to repeat it");
-  const unable = audit.tasks.filter(({ role, isImpossible }) => role === "audit" && isImpossible);
-  if (unable.length >= impossibleFor) return without(audit, facts, unrepeatable(audit));
-  const done = audit.tasks.filter(({ role, result }) => role === "audit" && result !== undefined);
-  const right = done.length === 0 ? undefined : rightResult(audit.stated, done);
+  // Whoever has been found wrong elsewhere since has no say any more: nobody would have to come in order to outweigh it.
+  const done = audit.tasks.filter((task) => task.role === "audit" && task.result !== undefined && !isOut(task.pnode));
+  const belief = done.length === 0 ? disbelief : believed(audit.stated, done);
+  const { right, supporters } = belief;
   const agreeing = done.filter(({ result }) => result === right).length;
   const wanted = strangersWanted(facts, done.length === 0 ? 0 : done.length - agreeing);
   const isTrusted = done.some(({ trusted }) => trusted);
-  if (right !== undefined && (isTrusted || (assurance !== "proven" && agreeing >= wanted))) {
-    const [judge] = facts.again && !isTrusted ? facts.candidates(involvedIn(audit, nowWallMs), true) : [];
+  const heeded = heeding(audit, facts, belief);
+  if (heeded !== undefined) return heeded;
+  const isAgreed = assurance !== "proven" && agreeing >= wanted && supporters > strangersAsked(facts);
+  if (right !== undefined && (isTrusted || isAgreed)) {
+    const judge = facts.again && !isTrusted ? nextOf(audit, facts, true) : undefined;
     if (judge !== undefined && !audit.tasks.some(isUnderWay))
       return withTask(audit, { ...judge, role: "audit", sinceWallMs: nowWallMs });
     return facts.again && audit.tasks.some((task) => task.trusted && isUnderWay(task))
       ? audit
-      : concluded(audit, right, done, nowWallMs);
+      : concluded(audit, belief, right, done, nowWallMs);
   }
   const isUndecided = done.length > 0 && right === undefined;
   const underWay = audit.tasks.filter(isUnderWay).length;
   if (isUndecided ? underWay > 0 : underWay + agreeing >= wanted && underWay > 0) return audit;
-  const [next] = facts.candidates(involvedIn(audit, nowWallMs), assurance === "proven");
+  const next = nextOf(audit, facts, assurance === "proven");
   if (next !== undefined) return withTask(audit, { ...next, role: "audit", sinceWallMs: nowWallMs });
   // Two that contradict each other wait for a third, however long that takes.
   if (done.length > 0 || audit.stated.length > 1 || assurance !== "sampled") return audit;
@@ -97,37 +73,59 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   return unchecked(audit, facts, "no machine of another owner could repeat it");
 }
 
+/**
+ * So many of one mind may be friends, and prove nothing alone. An owner and so many confirm a result; against an owner it takes one more: else they could
+ * send honest owners away, one after the other, until nobody is left who could check.
+ */
+function strangersAsked({ assurance, strangers }: AuditFacts): number {
+  return assurance === "checked" ? strangers : 1;
+}
+
 /** Where several are asked for, each that contradicts them takes one more: else a liar's few friends would outvote the rest. */
-function strangersWanted({ assurance, strangers }: AuditFacts, contradicting: number): number {
-  return assurance === "checked" && strangers > 1 ? strangers + contradicting : 1;
+function strangersWanted(facts: AuditFacts, contradicting: number): number {
+  const asked = strangersAsked(facts);
+  return asked > 1 ? asked + contradicting : asked;
 }
 
 /** Nobody can repeat it, because somebody has not stored what it takes. */
-function without(audit: AuditRecord, facts: AuditFacts, { withheld, forgotten }: Missing): AuditRecord {
-  const reason = "a sender has not stored what this VNode was sent";
+function without(audit: AuditRecord, facts: AuditFacts, { withheld, forgotten, wasLetGo }: Missing): AuditRecord {
+  const reason = wasLetGo
+    ? "the session rested before everything was stored that this VNode was sent"
+    : "a sender has not stored what this VNode was sent";
   const accused = withheld.map(
     ({ pnode, story }): Accused => ({ pnode, of: "delivery", result: "", after: "", verdict: "withholding", story }),
   );
   const lapses = [...withheld, ...forgotten].map(({ pnode, vnode }) => ({ pnode, vnode }));
   // A friend who is here and stores nothing would otherwise hide a lie from whoever draws it.
-  const kind = facts.assurance === "sampled" && lapses.length === 0 ? "unchecked" : "lost";
+  const isNobodysAffair = lapses.length === 0 && !wasLetGo;
+  const kind = facts.assurance === "sampled" && isNobodysAffair ? "unchecked" : "lost";
   const outcome: AuditOutcome = { kind, by: "nobody", reason, result: "", wallMs: facts.nowWallMs, lapses };
   return { ...audit, outcome, accused: [...audit.accused, ...accused] };
 }
 
 function unrepeatable({ stated, tasks }: AuditRecord): Missing {
   const { gaveUp = "" } = tasks.findLast(({ isImpossible }) => isImpossible) ?? {};
-  const withheld = stated.map(({ pnode, statement: { vnode } }) => ({
+  const own = stated.filter(({ apart }) => !apart);
+  const withheld = own.map(({ pnode, statement: { vnode } }) => ({
     ...{ pnode, vnode: vnode as VNodeId },
     story: `nobody can repeat VNode ${vnode} from the messages that it listed: ${gaveUp}`,
   }));
   return { withheld, forgotten: [] };
 }
 
+/** The result that is right, and how many owners came to what most came to. */
+interface Belief {
+  readonly right: string | undefined;
+  readonly supporters: number;
+}
+
+/** Nobody has repeated it: what its owner states is nobody's word but its own. */
+const disbelief: Belief = { right: undefined, supporters: 0 };
+
 /** A trusted machine's result, or one that two owners came to and more than any other. */
-function rightResult(stated: readonly Stated[], done: readonly AuditTask[]): string | undefined {
+function believed(stated: readonly Stated[], done: readonly AuditTask[]): Belief {
   const trusted = done.find((task) => task.trusted);
-  if (trusted !== undefined) return trusted.result;
+  if (trusted !== undefined) return { right: trusted.result, supporters: Number.POSITIVE_INFINITY };
   const votes = new Map<string, Set<PNodeId>>();
   const vote = (pnode: PNodeId, result: string) => votes.set(result, (votes.get(result) ?? new Set()).add(pnode));
   for (const { pnode, statement } of stated) vote(pnode, resultOf(statement));
@@ -135,11 +133,41 @@ function rightResult(stated: readonly Stated[], done: readonly AuditTask[]): str
   const [most, second] = [...votes]
     .map(([result, by]) => ({ result, count: by.size }))
     .sort((a, b) => b.count - a.count);
-  return most !== undefined && most.count >= 2 && most.count > (second?.count ?? 0) ? most.result : undefined;
+  const supporters = most?.count ?? 0;
+  return { right: supporters >= 2 && supporters > (second?.count ?? 0) ? most?.result : undefined, supporters };
 }
 
-function concluded(audit: AuditRecord, right: string, done: readonly AuditTask[], wallMs: number): AuditRecord {
-  const wrong = audit.stated.filter(({ statement }) => resultOf(statement) !== right);
+function saysImpossible({ role, isImpossible }: AuditTask): boolean {
+  return role === "audit" && isImpossible === true;
+}
+
+/** What follows from those who say that nobody can repeat it; undefined where they are few, or outvoted by those who could. */
+function heeding(audit: AuditRecord, facts: AuditFacts, { right, supporters }: Belief): AuditRecord | undefined {
+  const { nowWallMs, openedWallMs, assurance } = facts;
+  const unable = audit.tasks.filter(saysImpossible);
+  if (unable.length === 0 || supporters > unable.length) return undefined;
+  const isTrusted = unable.some(({ trusted }) => trusted);
+  const enough = unable.length >= impossibleFor;
+  if (right === undefined && enough && (isTrusted || unable.length > impossibleFor))
+    return without(audit, facts, unrepeatable(audit));
+  // Who waits for a trusted machine's word, and has only that, would wait for ever.
+  const isLate = assurance !== "sampled" && isTrusted && since(openedWallMs, nowWallMs) >= impossibleMs;
+  if (right === undefined && !enough && !isLate) return undefined;
+  if (audit.tasks.some(isUnderWay)) return audit;
+  const next = unaskedOf(audit, facts, assurance === "proven");
+  if (next !== undefined) return withTask(audit, { ...next, role: "audit", sinceWallMs: nowWallMs });
+  return (enough || isLate) && unable.length > supporters ? without(audit, facts, unrepeatable(audit)) : undefined;
+}
+
+function concluded(
+  audit: AuditRecord,
+  { supporters }: Belief,
+  right: string,
+  done: readonly AuditTask[],
+  wallMs: number,
+): AuditRecord {
+  const unable = audit.tasks.filter(saysImpossible);
+  const wrong = audit.stated.filter(({ statement, apart }) => !apart && resultOf(statement) !== right);
   const accused: Accused[] = [
     ...wrong.map(({ pnode, statement }) => ({
       ...{ pnode, of: "statement" as const, result: resultOf(statement) },
@@ -148,6 +176,7 @@ function concluded(audit: AuditRecord, right: string, done: readonly AuditTask[]
     ...done
       .filter(({ result }) => result !== right)
       .map(({ pnode, result = "" }) => ({ pnode, of: "audit" as const, result, after: "" })),
+    ...(supporters > unable.length ? unable.map(({ pnode }) => inError(pnode)) : []),
   ];
   const by = done.some(({ trusted, result }) => trusted && result === right) ? "trusted" : "strangers";
   const outcome: AuditOutcome = {
@@ -157,93 +186,14 @@ function concluded(audit: AuditRecord, right: string, done: readonly AuditTask[]
   return { ...audit, outcome, accused };
 }
 
+/** Who errs once in this loses its standing's start: a blob may come damaged. Who does so again repeats nothing for anybody. */
+function inError(pnode: PNodeId): Accused {
+  const story = "it says that nobody can repeat what others have repeated: its memory errs, or it never tried";
+  return { pnode, of: "audit", result: "", after: "", verdict: "hardware", story };
+}
+
 /** Where everything is to be checked it is computed again instead. */
 function unchecked(audit: AuditRecord, { nowWallMs, assurance }: AuditFacts, reason: string): AuditRecord {
   const kind = assurance === "sampled" ? "unchecked" : "lost";
   return { ...audit, outcome: { kind, by: "nobody", reason, result: "", wallMs: nowWallMs } };
-}
-
-/** Finds out why somebody was wrong. */
-function judging(audit: AuditRecord, facts: AuditFacts): AuditRecord {
-  const open = audit.accused.findIndex(({ verdict }) => verdict === undefined);
-  if (open < 0) return audit;
-  const accused = audit.accused[open] as Accused;
-  const judge = (verdict: FaultKind | "cleared", story: string): AuditRecord => ({
-    ...audit,
-    accused: audit.accused.with(open, { ...accused, verdict, story }),
-  });
-  if (!facts.isOfClass(accused.pnode)) return judge("class", "it belongs to another numerics class by now");
-  const repeat = audit.tasks.find(({ role, pnode }) => role === "repeat" && pnode === accused.pnode);
-  if (repeat === undefined) {
-    if (!facts.isHere(accused.pnode))
-      return judge("silence", "it was gone before it could be asked to repeat its work");
-    const { pnode } = accused;
-    return withTask(audit, { pnode, trusted: false, role: "repeat", sinceWallMs: facts.nowWallMs });
-  }
-  if (facts.isSpoiled) return judge("cleared", "the blob store has lost what it takes to find out why it was wrong");
-  if (repeat.gaveUp !== undefined) return judge("silence", `asked to repeat its work, it ${repeat.gaveUp}`);
-  if (repeat.result === undefined) return audit;
-  if (repeat.result !== accused.result)
-    return judge("hardware", "asked to repeat its work, it came to something else: its memory or processor errs");
-  const against = accused.after || (repeat.after ?? "");
-  if (against === "") return judge("class", "it comes to other bits than the rest, again and again");
-  return measuring(audit, { ...accused, after: against }, facts, judge);
-}
-
-function measuring(
-  audit: AuditRecord,
-  { after: against, result }: Accused,
-  facts: AuditFacts,
-  judge: (verdict: FaultKind | "cleared", story: string) => AuditRecord,
-): AuditRecord {
-  const tasks = audit.tasks.filter((task) => task.role === "measure" && task.against === against);
-  const measured = tasks.find((task) => task.result !== undefined);
-  if (measured === undefined) {
-    if (tasks.some(isUnderWay)) return audit;
-    const [next] = facts.candidates(involvedIn(audit, facts.nowWallMs), false);
-    // Those who repeated it already know the result; whoever is trusted among them may measure.
-    const known = audit.tasks.find(({ role, pnode, result: found }) => {
-      const isFree = !tasks.some((task) => task.pnode === pnode);
-      return role === "audit" && found === audit.outcome?.result && isFree && facts.isHere(pnode);
-    });
-    const chosen = next ?? known;
-    if (chosen === undefined) return judge("lie", "it insists on a result that nobody else comes to");
-    const { pnode, trusted } = chosen;
-    return withTask(audit, { pnode, trusted, role: "measure", against, sinceWallMs: facts.nowWallMs });
-  }
-  if (measured.result === result) return judge("cleared", "two referees disagree: the numerics class itself is broken");
-  const distance = measured.distance ?? -1;
-  if (distance >= 0 && distance < distanceOfRounding)
-    return judge(
-      "class",
-      `it is off by ${distance.toExponential(1)} of what the interval changed: it rounds otherwise`,
-    );
-  const far = distance < 0 ? "" : `, off by ${distance.toPrecision(2)} times what the interval changed`;
-  return judge("lie", `it insists on a result that nobody else comes to${far}`);
-}
-
-export function isUnderWay({ result, gaveUp }: AuditTask): boolean {
-  return result === undefined && gaveUp === undefined;
-}
-
-/** Whoever has stated, repeated or been asked; one that could not may be asked again after a while. */
-export function involvedIn({ stated, tasks }: AuditRecord, nowWallMs: number): Set<PNodeId> {
-  const asked = tasks.filter(
-    ({ gaveUp, sinceWallMs }) => gaveUp === undefined || since(sinceWallMs, nowWallMs) < askAgainMs,
-  );
-  return new Set([...stated.map(({ pnode }) => pnode), ...asked.map(({ pnode }) => pnode)]);
-}
-
-function withTask(audit: AuditRecord, task: AuditTask): AuditRecord {
-  const { pnode, role, trusted, sinceWallMs, against } = task;
-  const others = audit.tasks.filter((one) => one.pnode !== pnode || one.role !== role || one.gaveUp === undefined);
-  return {
-    ...audit,
-    tasks: [...others, { pnode, role, trusted, sinceWallMs, ...(against === undefined ? {} : { against }) }],
-  };
-}
-
-/** A clock that was set back would otherwise never come to the end of a wait. */
-function since(thenWallMs: number, nowWallMs: number): number {
-  return Math.abs(nowWallMs - thenWallMs);
 }

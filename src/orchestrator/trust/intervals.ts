@@ -3,6 +3,7 @@
 
 import { canonicalJson, sha256 } from "../../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import { checkpointsBetween } from "../../network/checkpoints.ts";
 import { tiedGroups } from "../../network/ties.ts";
 import type { Context } from "../context.ts";
 import type { AuditRecord, DrawnInterval, IntervalRecord, Stated } from "../records/checking.ts";
@@ -11,7 +12,7 @@ import { prefix } from "../records/store-keys.ts";
 import type { Auditors } from "./auditors.ts";
 import { drawContent, isDrawn } from "./lottery.ts";
 import type { SeamEdge, Span, Trouble } from "./seams.ts";
-import { auditRate } from "./standing.ts";
+import { type Alarm, auditRate } from "./standing.ts";
 import type { Standings } from "./standings.ts";
 
 export interface IntervalNeeds {
@@ -33,7 +34,7 @@ export async function openInterval(
   session: SessionRecord,
   { stated, span, root, edges }: Opened,
 ): Promise<IntervalRecord> {
-  const { id, turn = 0, identity, policy, numericsClass } = session;
+  const { id, turn = 0, restarts = 0, identity, policy, numericsClass } = session;
   const groups = tiedGroups(edges);
   const content = new TextEncoder().encode(
     canonicalJson({ session: id, turn, ...span, statements: Object.fromEntries(stated) }),
@@ -41,14 +42,15 @@ export async function openInterval(
   const statements = sha256(content);
   await context.blobs.states.put(statements, content, content.byteLength);
   const draw = await context.lottery.draw(drawContent({ session: id, turn, ...span, statements }));
-  const total = Math.ceil(identity.steps / policy.checkpointEvery);
-  const leftAfter = Math.ceil((identity.steps - span.to) / policy.checkpointEvery);
+  const times = { ...identity, ...policy };
+  const total = checkpointsBetween(times, 0, identity.steps);
+  const leftAfter = checkpointsBetween(times, span.to, identity.steps);
   const audits: Record<string, AuditRecord> = {};
   const owners: Record<string, PNodeId> = {};
   for (const [vnode, all] of stated) {
     const owner = (all[0] as Stated).pnode;
     owners[vnode] = owner;
-    const rate = auditRate(standings.of(owner), sinceAlarm(session, span.to));
+    const rate = auditRate(standings.of(owner), alarmAt(session, span.to));
     // What follows from the seed alone has nothing to be weighed against: where moves are capped it is repeated.
     const isUnweighed = policy.cap === "on" && all.some(({ statement }) => statement.before === "");
     // VNodes that share weights are drawn together: they are repeated together.
@@ -70,7 +72,7 @@ export async function openInterval(
     audits[vnode] = somebody.length > 0 || policy.assurance !== "sampled" ? audit : { ...audit, outcome };
   }
   const openedWallMs = context.world.clock.wallMs();
-  return { session: id, ...span, turn, statements, root, draw, owners, audits, openedWallMs };
+  return { session: id, ...span, turn, statements, root, draw, owners, audits, openedWallMs, restarts };
 }
 
 /** A VNode with those that are repeated with it. */
@@ -80,21 +82,28 @@ export function togetherIn(vnode: VNodeId, { stated }: Pick<AuditRecord, "stated
 
 /** What is stated of all that are repeated with it, by the same machines. */
 export function statedTogether({ audits }: IntervalRecord, { stated }: Pick<AuditRecord, "stated">): Stated[] {
-  return stated.flatMap((own) => [
-    own,
-    ...(own.beside ?? []).flatMap(
-      ({ vnode }) => audits[vnode]?.stated.filter(({ pnode }) => pnode === own.pnode) ?? [],
-    ),
-  ]);
+  return stated
+    .filter(({ apart }) => !apart)
+    .flatMap((own) => [
+      own,
+      ...(own.beside ?? []).flatMap(
+        ({ vnode }) => audits[vnode]?.stated.filter(({ pnode }) => pnode === own.pnode) ?? [],
+      ),
+    ]);
 }
 
-function sinceAlarm({ alarm, policy }: SessionRecord, to: number): number | undefined {
-  return alarm === undefined ? undefined : Math.max(0, Math.floor((to - alarm) / policy.checkpointEvery));
+/** What the session knows of others who were found wrong when the line passes `to`. */
+export function alarmAt(
+  { alarm, liars = 0, identity, policy }: Pick<SessionRecord, "alarm" | "liars" | "identity" | "policy">,
+  to: number,
+): Alarm | undefined {
+  if (alarm === undefined) return undefined;
+  return { since: Math.max(0, checkpointsBetween({ ...identity, ...policy }, alarm, to)), liars };
 }
 
 /**
- * While two contradict each other: both ends of a seam are repeated, the sender's first, or the VNode whose owners differ; and those that have to be
- * repeated with them.
+ * While two contradict each other: both ends of a seam are repeated, the sender's first, or the VNode whose owners differ, by what they began with; and those
+ * that have to be repeated with them.
  */
 export function stuckInterval(
   session: SessionRecord,
@@ -102,22 +111,28 @@ export function stuckInterval(
   trouble: Exclude<Trouble, { kind: "parted" }>,
   openedWallMs: number,
 ): IntervalRecord {
-  const { id, turn = 0 } = session;
-  const { from, to } = trouble;
-  const doubtful = trouble.kind === "seam" ? [trouble.sender, trouble.receiver] : [trouble.vnode];
+  const { id, turn = 0, restarts = 0 } = session;
+  const { from, to, doubtful } = trouble;
   const why =
     trouble.kind === "seam"
       ? `VNodes ${trouble.sender} and ${trouble.receiver} state different messages on ${trouble.edge.slice(2)}`
       : `owners of VNode ${trouble.vnode} come to different results`;
-  const auditOf = (vnode: VNodeId): AuditRecord => ({
-    ...{ stated: stated.get(vnode) ?? [], tasks: [], ready: false, accused: [] },
-  });
-  const all = new Set(doubtful.flatMap((vnode) => togetherIn(vnode, auditOf(vnode))));
-  const audits = Object.fromEntries(Array.from(all, (vnode) => [vnode, auditOf(vnode)]));
+  const auditOf = (vnode: VNodeId, own: readonly Stated[]): AuditRecord => {
+    const others = stated.get(vnode)?.filter(({ statement }) => !own.some((one) => one.statement === statement)) ?? [];
+    const apart = others.map((one) => ({ ...one, apart: true as const }));
+    return { stated: [...own, ...apart], tasks: [], ready: false, accused: [] };
+  };
+  const audits = Object.fromEntries(Array.from(doubtful, ([vnode, own]) => [vnode, auditOf(vnode, own)]));
+  for (const [vnode, own] of doubtful) {
+    const by = new Set(own.map(({ pnode }) => pnode));
+    for (const one of togetherIn(vnode, { stated: own }))
+      audits[one] ??= auditOf(one, stated.get(one)?.filter(({ pnode }) => by.has(pnode)) ?? []);
+  }
   const owners = Object.fromEntries(
     Array.from(stated).flatMap(([vnode, [first]]) => (first === undefined ? [] : [[vnode, first.pnode]])),
   );
-  return { session: id, from, to, turn, stuck: why, statements: "", root: "", draw: "", owners, audits, openedWallMs };
+  const undrawn = { statements: "", root: "", draw: "" };
+  return { session: id, from, to, turn, stuck: why, ...undrawn, owners, audits, openedWallMs, restarts };
 }
 
 /** Those of a session, oldest first. */

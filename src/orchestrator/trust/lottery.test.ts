@@ -32,11 +32,22 @@ describe("the lottery", () => {
   it("draws every interval of a newcomer, after somebody was found wrong, and of whoever could not be checked", () => {
     const machine = { ...standingAtFirst("p" as PNodeId), right: 1_000 };
     assert.equal(auditRate(standingAtFirst("p" as PNodeId)), 1);
-    assert.equal(auditRate(machine, 0), 1);
-    assert.equal(auditRate(machine, watchIntervals - 1), 1);
-    assert.equal(auditRate(machine, watchIntervals), 0.5);
-    assert.equal(auditRate(machine, watchIntervals + 1_000), 0.1);
+    const rateAfter = (since: number) => auditRate(machine, { since, liars: 0 });
+    assert.deepEqual([0, watchIntervals - 1, watchIntervals].map(rateAfter), [1, 1, 0.5]);
+    assert.equal(rateAfter(watchIntervals + 1_000), 0.1);
     assert.equal(auditRate({ ...machine, due: 1 }), 1);
+  });
+
+  it("draws more often for as many times longer as machines were found lying, and a tenth again in the end", () => {
+    const machine = { ...standingAtFirst("p" as PNodeId), right: 1_000 };
+    const halvedFor = (liars: number) => {
+      let since = watchIntervals;
+      while (auditRate(machine, { since, liars }) === 0.5) since++;
+      return since - watchIntervals;
+    };
+    assert.equal(halvedFor(0), halvedFor(1), "a machine whose memory erred is no sign of others");
+    for (const liars of [2, 7, 30]) assert.equal(halvedFor(liars), liars * halvedFor(1));
+    assert.equal(auditRate(machine, { since: 1_000_000, liars: 30 }), 0.1);
   });
 
   it("draws the end of a session whole, and everything where every interval is to be checked", () => {

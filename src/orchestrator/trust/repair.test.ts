@@ -1,19 +1,20 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { fail, hasCode } from "../../core/errors.ts";
-import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import { openMemoryStore } from "../../store/memory.ts";
 import type { StateStore } from "../../store/records/state-store.ts";
 import { realWorld } from "../../system/world.ts";
 import type { Context } from "../context.ts";
-import type { RepairPlan } from "../records/checking.ts";
+import type { IntervalRecord, RepairPlan } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
 import { Mirror } from "../records/mirror.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
 import { recoveryLine } from "../sessions/line.ts";
-import { lineBefore, repair, replanned } from "./repair.ts";
+import { finalOf } from "./finality.ts";
+import { alarmed, lineBefore, repair, replanned } from "./repair.ts";
 
 const vnodes = ["a", "b"] as VNodeId[];
 
@@ -23,6 +24,7 @@ function scene(line: number, steps: readonly number[], more: Partial<SessionReco
     vnodes,
     line,
     lineBefore: line,
+    identity: { steps: 1_000 },
     policy: { checkpointEvery: 1 },
     ...more,
   } as unknown as SessionRecord;
@@ -41,9 +43,20 @@ it("a session goes back to the newest kept line that all have, and never below w
 it("a repair that another one was faster than goes to a line that is still there, never forward", () => {
   const plan: RepairPlan = { line: 16, turn: 2, because: "a lie" };
   const back = scene(9, [0, 8, 9], { turn: 3 });
-  assert.deepEqual(replanned(plan, back.session, back.records, []), { ...plan, line: 9, turn: 4 });
+  const interval = { from: 16, to: 17, audits: {} };
+  const again = replanned(plan, interval, back.session, back.records, []);
+  assert.deepEqual(again, { ...plan, line: 9, turn: 4, final: 0, losses: [] });
   const on = scene(20, [0, 8, 19, 20], { turn: 2, lineBefore: 19 });
-  assert.equal(replanned(plan, on.session, on.records, []).line, 8, "16 was collected meanwhile");
+  assert.equal(replanned(plan, interval, on.session, on.records, []).line, 8, "16 was collected meanwhile");
+});
+
+it("a session remembers how many lied in it, and of whoever only erred that somebody was wrong", () => {
+  const convicts = ["p1", "p2"].map((name) => ({ pnode: name as PNodeId, bond: false }));
+  const once = alarmed({}, { line: 8, convicts });
+  assert.deepEqual(once, { alarm: 8, liars: 2 });
+  assert.deepEqual(alarmed(once, { line: 16 }), { alarm: 16, liars: 2 });
+  assert.deepEqual(alarmed(once, { line: 16, convicts }), { alarm: 16, liars: 4 });
+  assert.deepEqual(alarmed({}, { line: 8, convicts: [] }), { alarm: 8 });
 });
 
 /** A stored session at line 4 whose VNodes have recorded step 6 as well; `beforeWrite` hears of each write, and may refuse it. */
@@ -91,7 +104,42 @@ async function assertLineStands(context: Context, id: SessionId): Promise<void> 
   }
 }
 
+it("nobody goes forward to what is final while lost states below it are computed again", () => {
+  const { session, records } = scene(8, [0, 8], { final: 16 });
+  assert.equal(lineBefore(session, records, [], 8, new Set()), 8);
+});
+
+it("what would be taken back, or may be, does not become final meanwhile", () => {
+  const [liar, other] = ["liar", "other"] as PNodeId[];
+  const right = { stated: [], tasks: [], ready: true, accused: [], outcome: { kind: "right", by: "strangers" } };
+  const of = (from: number, audits: object, more: object = {}) =>
+    ({ from, to: from + 2, turn: 0, owners: { a: liar, b: other }, audits, ...more }) as unknown as IntervalRecord;
+  const session = {
+    ...{ line: 6, final: 0, turn: 0, vnodes, identity: { steps: 6 } },
+    policy: { checkpointEvery: 2, assurance: "sampled" },
+  } as unknown as SessionRecord;
+  const early = [of(0, { a: right, b: right }), of(2, { b: right })];
+  const final = (last: IntervalRecord) => finalOf(session, [...early, last], () => true).final;
+  assert.equal(final(of(4, { a: right, b: right })), 6);
+  const wrong = { ...right, outcome: { kind: "wrong" }, accused: [{ pnode: liar }] };
+  assert.equal(final(of(4, { a: wrong })), 2, "whoever is accused may have lied before, where nobody looked");
+  assert.equal(final(of(4, { a: { ...wrong, accused: [{ pnode: liar, verdict: "hardware" }] } })), 4);
+  assert.equal(final(of(4, { a: wrong }, { repair: { line: 0, turn: 1, because: "a lie" } })), 0);
+});
+
 describe("a session that goes back", () => {
+  it("never goes to below what became final after that was planned: it is planned anew", async () => {
+    let isFirst = true;
+    const { id, context, other } = await stored(async () => {
+      if (!isFirst) return;
+      isFirst = false;
+      await other.mirror.update(key.session(id), (current) => current && { ...current, final: 4 });
+    });
+    assert.equal(await repair(context, id, { line: 2, turn: 1, because: "a lie", final: 0 }), "overtaken");
+    const now = await other.mirror.read(key.session(id));
+    assert.deepEqual([now?.line, now?.final, now?.turn], [4, 4, 0]);
+  });
+
   const back = { line: 2, turn: 1, because: "a lie" };
   const writes = 3;
 
@@ -126,5 +174,22 @@ describe("a session that goes back", () => {
       const record = await other.mirror.read(key.vnode(id, "b" as VNodeId));
       assert.deepEqual(Object.keys(record?.durable ?? {}), ["2"]);
     }
+  });
+
+  it("has the best state from before again, whose blob nobody has collected", async () => {
+    const { id, context, other } = await stored(async () => {});
+    const bestFinal = { step: 2, loss: 0.5 };
+    const made = { policy: { checkpointEvery: 1, assurance: "checked" }, final: 2, bestFinal };
+    const validated = [{ step: 6, loss: -1000, to: 6 }];
+    await other.mirror.update(
+      key.session(id),
+      (current) =>
+        ({ ...current, ...made, line: 6, validated, best: { step: 6, loss: -1000 } }) as unknown as SessionRecord,
+    );
+    assert.equal(await repair(context, id, { ...back, line: 4 }), "done");
+    const now = await other.mirror.read(key.session(id));
+    assert.deepEqual([now?.best, now?.bestFinal, now?.validated], [bestFinal, bestFinal, undefined]);
+    const record = await other.mirror.read(key.vnode(id, "b" as VNodeId));
+    assert.deepEqual(Object.keys(record?.durable ?? {}), ["2", "4"]);
   });
 });

@@ -1,9 +1,11 @@
 // How far statements fit together: for each interval every VNode has one, its owners do not contradict each other, and both
 // ends of every edge say that the same passed there. The line moves over nothing else. A comparison of records: it costs
 // nothing, and makes every audit local. VNodes that share weights on one machine say nothing of what passes between them (trust/silent.ts): their
-// statements count together or not at all.
+// statements count together or not at all. Owners of a VNode contradict each other only where they began with the same: others were sent different
+// things, and then the seam is in doubt at which that happened, not whoever computed rightly from it.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import { checkpointAfter } from "../../network/checkpoints.ts";
 import { tiedGroups } from "../../network/ties.ts";
 import { silentRoot } from "../../trust/silent.ts";
 import { resultOf } from "../../trust/statement.ts";
@@ -25,11 +27,14 @@ export interface Span {
   readonly to: number;
 }
 
+/** What is to be repeated, in this order; of each VNode only what follows from the same, so that nobody is measured by what others were sent. */
+export type Doubtful = ReadonlyMap<VNodeId, readonly Stated[]>;
+
 export type Parted = Extract<Trouble, { readonly kind: "parted" }>;
 
 export type Trouble = Span &
   (
-    | { readonly kind: "disagreement"; readonly vnode: VNodeId }
+    | { readonly kind: "disagreement"; readonly vnode: VNodeId; readonly doubtful: Doubtful }
     /** VNodes that share weights were together when one of them stated something, and are not now: nobody can repeat that. */
     | { readonly kind: "parted"; readonly vnode: VNodeId }
     | {
@@ -38,6 +43,7 @@ export type Trouble = Span &
         readonly edge: string;
         readonly sender: VNodeId;
         readonly receiver: VNodeId;
+        readonly doubtful: Doubtful;
       }
   );
 
@@ -52,10 +58,10 @@ type SessionPart = Pick<SessionRecord, "vnodes" | "line" | "turn" | "identity" |
 
 /** Checkpoint intervals from `after` up to `upTo`. */
 export function spansBetween({ identity, policy }: SessionPart, after: number, upTo: number): Span[] {
+  const times = { ...identity, ...policy };
   const spans: Span[] = [];
   for (let from = after; from < upTo; ) {
-    const next = (Math.floor(from / policy.checkpointEvery) + 1) * policy.checkpointEvery;
-    const to = Math.min(next, identity.steps);
+    const to = checkpointAfter(times, from);
     spans.push({ from, to });
     from = to;
   }
@@ -148,7 +154,7 @@ export function soundUpTo(
     if (parted !== undefined) return { intervals, trouble: parted };
     const isWhole = session.policy.replicas <= 1 || isStatedByAll(records, stated);
     // Owners who have yet to state something may be the ones at odds: then their VNode is in doubt, and not its neighbours.
-    const trouble = disagreementIn(span, stated) ?? (isWhole ? brokenSeamIn(span, stated, edges) : undefined);
+    const trouble = disagreementIn(span, stated, edges) ?? (isWhole ? brokenSeamIn(span, stated, edges) : undefined);
     if (trouble !== undefined) return { intervals, trouble };
     if (!isWhole) return { intervals };
     intervals.push(span);
@@ -163,11 +169,19 @@ function isStatedByAll(records: VNodeRecords, stated: ReadonlyMap<VNodeId, reado
   );
 }
 
-function disagreementIn(span: Span, stated: ReadonlyMap<VNodeId, readonly Stated[]>): Trouble | undefined {
-  for (const [vnode, all] of stated)
-    if (new Set(all.map(({ statement }) => resultOf(statement))).size > 1)
-      return { ...span, kind: "disagreement", vnode };
+function disagreementIn(
+  span: Span,
+  stated: ReadonlyMap<VNodeId, readonly Stated[]>,
+  edges: readonly SeamEdge[],
+): Trouble | undefined {
+  for (const vnode of stated.keys())
+    for (const alike of statedAlike(vnode, stated, edges))
+      if (areAtOdds(alike)) return { ...span, kind: "disagreement", vnode, doubtful: new Map([[vnode, alike]]) };
   return undefined;
+}
+
+function areAtOdds(stated: readonly Stated[]): boolean {
+  return new Set(stated.map(({ statement }) => resultOf(statement))).size > 1;
 }
 
 function brokenSeamIn(
@@ -175,15 +189,46 @@ function brokenSeamIn(
   stated: ReadonlyMap<VNodeId, readonly Stated[]>,
   edges: readonly SeamEdge[],
 ): Trouble | undefined {
-  const rootAt = (vnode: VNodeId, edge: string) => stated.get(vnode)?.[0]?.statement.edges[edge];
-  for (const { id, from, to, gradient } of edges) {
-    const ways = [{ edge: `f/${id}`, sender: from, receiver: to }];
-    if (gradient) ways.push({ edge: `b/${id}`, sender: to, receiver: from });
-    for (const { edge, sender, receiver } of ways) {
-      const root = rootAt(sender, edge);
-      if (root === undefined || root !== rootAt(receiver, edge))
-        return { ...span, kind: "seam", edge, sender, receiver };
+  const first = (vnode: VNodeId): [VNodeId, readonly Stated[]] => [vnode, statedAlike(vnode, stated, edges)[0] ?? []];
+  for (const way of edges.flatMap(waysOf)) {
+    const { edge, sender, receiver } = way;
+    const sent = new Set(stated.get(sender)?.map(({ statement }) => statement.edges[edge]));
+    for (const taken of statedAlike(receiver, stated, edges)) {
+      const root = taken[0]?.statement.edges[edge];
+      if (root !== undefined && sent.has(root)) continue;
+      return { ...span, ...way, kind: "seam", doubtful: new Map([first(sender), [receiver, taken]]) };
     }
   }
+  // All were sent what somebody states, and not all the same.
+  for (const [vnode, all] of stated)
+    if (areAtOdds(all)) return { ...span, kind: "disagreement", vnode, doubtful: new Map([first(vnode)]) };
   return undefined;
+}
+
+/** The two ends of an edge in each direction in which something passes. */
+function waysOf({ id, from, to, gradient }: SeamEdge) {
+  const forward = { edge: `f/${id}`, sender: from, receiver: to };
+  return gradient ? [forward, { edge: `b/${id}`, sender: to, receiver: from }] : [forward];
+}
+
+/** What is stated of a VNode, together where it follows from the same: the state before and everything that came in. */
+export function statedAlike(
+  vnode: VNodeId,
+  stated: ReadonlyMap<VNodeId, readonly Stated[]>,
+  edges: readonly SeamEdge[],
+): (readonly Stated[])[] {
+  const ways = edges.flatMap(waysOf);
+  const premiseOf = (id: VNodeId, { statement }: Stated) => {
+    const taken = ways.filter(({ receiver }) => receiver === id).map(({ edge }) => statement.edges[edge]);
+    return [id, statement.before, ...taken].join(" ");
+  };
+  // What passed silently between VNodes of one machine follows from what came in to all of them.
+  const premisesOf = (one: Stated) => [
+    premiseOf(vnode, one),
+    ...(one.beside ?? []).flatMap(({ vnode: id }) => {
+      const other = stated.get(id as VNodeId)?.find(({ pnode }) => pnode === one.pnode);
+      return other ? [premiseOf(id as VNodeId, other)] : [];
+    }),
+  ];
+  return [...Map.groupBy(stated.get(vnode) ?? [], (one) => premisesOf(one).join("\n")).values()];
 }

@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import type { PNodeId } from "../../core/ids.ts";
-import { judgedSender, quietMsMost, type SenderFacts, storingMsMost } from "./silence.ts";
+import { judgedSender, quietMsMost, type SenderFacts, storingMsMost, wasLetGo } from "./silence.ts";
 
 const facts: SenderFacts = {
   stated: { pnode: "p" as PNodeId, statement: { life: "one", edges: {} } },
@@ -17,6 +17,14 @@ describe("a sender that has not stored what an audit needs", () => {
     assert.equal(judgedSender({ ...facts, isHere: false }, quietMsMost), "gone");
     assert.equal(judgedSender({ ...facts, life: "two" }, quietMsMost), "forgot");
     assert.equal(judgedSender({ ...facts, life: undefined }, quietMsMost), "forgot");
+  });
+
+  it("was told to let go of it where the session rests, or was started again since", () => {
+    assert.equal(wasLetGo({ status: "suspended" }, {}), true);
+    assert.equal(wasLetGo({ status: "running", restarts: 1 }, {}), true);
+    assert.equal(wasLetGo({ status: "running", restarts: 2 }, { restarts: 1 }), true);
+    assert.equal(wasLetGo({ status: "running", restarts: 1 }, { restarts: 1 }), false);
+    assert.equal(wasLetGo({ status: "running" }, {}), false);
   });
 
   it("is waited for while it says that it is storing, but not for ever", () => {

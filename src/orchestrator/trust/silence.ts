@@ -35,6 +35,8 @@ export interface Missing {
   readonly withheld: readonly Withheld[];
   /** Nobody is blamed. */
   readonly forgotten: readonly Lapse[];
+  /** The session has rested since: owners were told to let go, so nobody has forgotten anything. */
+  readonly wasLetGo?: boolean;
 }
 
 /** What is known of a sending VNode. */
@@ -54,6 +56,19 @@ export function judgedSender({ stated, isHere, life, isStoring }: SenderFacts, q
   if (!isHere) return "gone";
   if (isStoring && quietMs < storingMsMost) return "waits";
   return life === stated.statement.life ? "withholds" : "forgot";
+}
+
+/** Whether those who sent something in an interval were told to let go of it since. */
+export function wasLetGo(
+  { status, restarts = 0 }: Pick<SessionRecord, "status" | "restarts">,
+  interval: Pick<IntervalRecord, "restarts">,
+): boolean {
+  return status === "suspended" || restarts !== (interval.restarts ?? 0);
+}
+
+/** Nobody loses its VNode for what it was told to let go of; whoever withholds in the life in which it sent is still here. */
+export function excused(missing: Missing): Missing {
+  return { ...missing, forgotten: [], wasLetGo: true };
 }
 
 /** Undefined while somebody may still store what is missing. */

@@ -5,6 +5,7 @@ import type { FaultKind, StandingRecord } from "../records/checking.ts";
 import {
   auditRate,
   coolOffMs,
+  isOut,
   levelOf,
   mayReturn,
   placementTrust,
@@ -39,16 +40,30 @@ describe("a machine's standing", () => {
     }
   });
 
+  it("of one that erred once is not worse because two VNodes, or two intervals, show it", () => {
+    for (const kind of ["hardware", "withholding"] as const) {
+      const once = withFault(machine(500), { ...fault(kind, 100), doneWallMs: 40 }, "c");
+      const neighbour = { ...fault(kind, 101), doneWallMs: 40, command: "dcnr audit s b 0" };
+      assert.equal(levelOf(withFault(once, neighbour, "c")), "newcomer", kind);
+      assert.equal(levelOf(withFault(once, { ...fault(kind, 103), doneWallMs: 60 }, "c")), "newcomer", kind);
+      assert.equal(levelOf(withFault(once, { ...fault(kind, 200), doneWallMs: 150 }, "c")), "quarantined", kind);
+    }
+  });
+
   it("of one that rounds otherwise keeps what it earned; only the class is closed to it", () => {
     const other = withFault(machine(50), fault("class"), "avx512");
     assert.equal(levelOf(other), "known");
     assert.deepEqual(other.excluded, ["avx512"]);
+    assert.deepEqual([isOut(other, "avx512"), isOut(other, "avx2")], [true, false]);
   });
 
   it("of a liar is quarantine, then for good; of one who contradicts himself for good at once", () => {
     const liar = withFault(machine(50), fault("lie"), "c");
     assert.equal(levelOf(liar), "quarantined");
     assert.equal(reasonOf(liar), "a lie");
+    assert.ok(isOut(liar, "c"));
+    const doubted = { ...machine(50), barred: { kind: "doubt", reason: "its result is another", wallMs: 1 } } as const;
+    assert.ok(!isOut(doubted, "c"), "it may have been right");
     const back = readmitted(liar, 5);
     assert.equal(levelOf(back), "newcomer");
     assert.equal(levelOf(withFault(back, fault("lie", 4), "c")), "quarantined", "an old lie that is found late");

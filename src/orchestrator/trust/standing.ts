@@ -10,6 +10,7 @@ export const rightsUntilKnown = 10;
 export const rateFloor = 0.1;
 /** Intervals that are waited for what nobody drew, and that are checked whole after somebody was found wrong. */
 export const watchIntervals = 40;
+/** Of an alarm over one liar. */
 const alarmHalvesEvery = 50;
 /** A second fault of the machine within so many intervals is no accident. */
 const faultsTooClose = 1_000;
@@ -28,6 +29,11 @@ export function levelOf({ barred, trusted, right }: StandingRecord): Level {
   if (barred !== undefined) return "quarantined";
   if (trusted) return "trusted";
   return right >= rightsUntilKnown ? "known" : "newcomer";
+}
+
+/** Its results count for nothing in a class: it was found to compute otherwise, or was sent away. Whoever is in doubt may have been right. */
+export function isOut({ barred, excluded }: StandingRecord, numericsClass: string): boolean {
+  return excluded.includes(numericsClass) || (barred !== undefined && barred.kind !== "doubt");
 }
 
 /** The level as placement knows it (`--needs-trust`). */
@@ -52,16 +58,30 @@ export function reasonOf(standing: StandingRecord): string {
   }
 }
 
-/** How often an interval of its is repeated. `sinceAlarm`: intervals since somebody was found wrong, if anybody was. */
-export function auditRate(standing: StandingRecord, sinceAlarm?: number): number {
-  if (standing.due > 0) return 1;
-  const floor = standing.trusted ? rateFloor / 2 : rateFloor;
-  return Math.max(floor, Math.min(1, rightsUntilKnown / Math.max(1, standing.right)), alarmRate(sinceAlarm));
+/** What a session remembers of machines that were found wrong. */
+export interface Alarm {
+  /** Intervals since the last of them was. */
+  readonly since: number;
+  /** How many of them lied. */
+  readonly liars: number;
 }
 
-export function alarmRate(sinceAlarm: number | undefined): number {
-  if (sinceAlarm === undefined) return 0;
-  return sinceAlarm < watchIntervals ? 1 : 0.5 ** (1 + Math.floor((sinceAlarm - watchIntervals) / alarmHalvesEvery));
+/** How often an interval of its is repeated. */
+export function auditRate(standing: StandingRecord, alarm?: Alarm): number {
+  if (standing.due > 0) return 1;
+  const floor = standing.trusted ? rateFloor / 2 : rateFloor;
+  return Math.max(floor, Math.min(1, rightsUntilKnown / Math.max(1, standing.right)), alarmRate(alarm));
+}
+
+/**
+ * Where many have lied others of them may still sleep, and one that wakes when all is calm and leaves before it is drawn leaves lies behind that become final:
+ * the more were found, the longer the rest is watched.
+ */
+export function alarmRate(alarm: Alarm | undefined): number {
+  if (alarm === undefined) return 0;
+  const { since, liars } = alarm;
+  if (since < watchIntervals) return 1;
+  return 0.5 ** (1 + Math.floor((since - watchIntervals) / (alarmHalvesEvery * Math.max(1, liars))));
 }
 
 /** After intervals of its were found right, or became final. */
@@ -83,11 +103,12 @@ export function withFault(standing: StandingRecord, fault: FaultRecord, numerics
   switch (fault.kind) {
     case "class":
       return { ...faulty, excluded: [...new Set([...standing.excluded, numericsClass])] };
-    // A blob store may lose once what a sender has stored, as memory may err once.
+    // A blob store may lose once what a sender has stored, as memory may err once; several neighbours, and several intervals, may show the one time.
     case "withholding":
     case "hardware": {
       const before = standing.faults.findLast(({ kind }) => kind === fault.kind);
-      const isAgain = before !== undefined && standing.right < faultsTooClose;
+      const isSameTime = before !== undefined && (fault.doneWallMs ?? fault.wallMs) < before.wallMs;
+      const isAgain = before !== undefined && !isSameTime && standing.right < faultsTooClose;
       return isAgain ? bar("quarantined") : { ...faulty, right: 0 };
     }
     // One of the two is right. Whoever is at odds with a second machine is not.

@@ -54,16 +54,15 @@ export class Standings {
     const { mirror, events } = this.#context;
     let isNew = false;
     await this.change(pnode, (standing) => {
-      isNew = !standing.faults.some(({ command, wallMs }) => command === fault.command && wallMs === fault.wallMs);
+      isNew = !standing.faults.some(({ story, wallMs }) => story === fault.story && wallMs === fault.wallMs);
       if (!isNew) return undefined;
       const { barred, ...rest } = standing;
       return withFault(barred?.kind === "doubt" ? rest : standing, fault, numericsClass);
     });
     if (!isNew) return;
     const name = pnodeName(mirror, pnode);
-    events.emit("error", `pnode.${fault.kind}`, `PNode ${name}: ${fault.story}. Repeat it: ${fault.command}`, {
-      pnode,
-    });
+    const repeat = fault.command === "" ? "" : `. Repeat it: ${fault.command}`;
+    events.emit("error", `pnode.${fault.kind}`, `PNode ${name}: ${fault.story}${repeat}`, { pnode });
   }
 
   /** Its owner has examined it: it may come back, now or when it has been out for long enough. */

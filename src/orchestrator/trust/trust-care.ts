@@ -16,10 +16,11 @@ import { isChecked, isLive, type VNodeRecords } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import { noteFailure } from "../workloads/failures.ts";
+import type { AuditFacts } from "./asking.ts";
 import { type Auditors, isOfClass } from "./auditors.ts";
 import { Closing } from "./closing.ts";
 import { contradictionAt } from "./contradictions.ts";
-import { type AuditFacts, advanced, isClosed } from "./disputes.ts";
+import { advanced, isClosed } from "./disputes.ts";
 import {
   drawnIn,
   intervalsOf,
@@ -31,9 +32,10 @@ import {
 } from "./intervals.ts";
 import { LockerWatch } from "./locker-watch.ts";
 import { isDrawnAgain } from "./lottery.ts";
-import { repair, replanned } from "./repair.ts";
+import { alarmed, repair, replanned } from "./repair.ts";
 import { countedAt, type Parted, type Span, type Trouble, uncountedAt } from "./seams.ts";
-import { type Missing, missingOf, quietMsMost } from "./silence.ts";
+import { excused, type Missing, missingOf, quietMsMost, wasLetGo } from "./silence.ts";
+import { isOut } from "./standing.ts";
 import type { Standings } from "./standings.ts";
 import { mustBeUndone, Verdicts } from "./verdicts.ts";
 
@@ -41,6 +43,7 @@ interface Seen {
   readonly isReady: boolean;
   readonly isSpoiled: boolean;
   readonly missing: Missing | undefined;
+  readonly unreadable: ReadonlySet<string>;
 }
 
 export interface TrustNeeds {
@@ -61,6 +64,11 @@ const slowestFlops = 1e9;
 const dueForSure = 5;
 /** Moves of machines that come and go may part a group at a line more than once. */
 const partingsMax = 2;
+
+/** Opened by somebody who died, or was overtaken, before the line had passed it: it counts once the line does, and contradictions may still come to light. */
+function isAhead({ stuck, to }: IntervalRecord, { line }: SessionRecord): boolean {
+  return stuck === undefined && to > line;
+}
 
 export class TrustCare {
   readonly #context: Context;
@@ -94,7 +102,7 @@ export class TrustCare {
     if (trouble.kind === "parted") return this.#together(session, records, trouble);
     const name = key.interval(session.id, trouble.to);
     const known = mirror.get(name);
-    if (known !== undefined && known.turn >= (session.turn ?? 0)) return;
+    if (known !== undefined && known.turn >= (session.turn ?? 0) && !isAhead(known, session)) return;
     const { edges } = await this.#needs.compiled.planOf(session.identity);
     const stated = countedAt(session, records, edges, trouble.to);
     const interval = stuckInterval(session, stated, trouble, world.clock.wallMs());
@@ -102,7 +110,7 @@ export class TrustCare {
     const [[vnode, audit] = ["", undefined]] = Object.entries(interval.audits);
     const opened = audit && accused ? { ...interval, audits: { [vnode]: { ...audit, ...accused } } } : interval;
     const { written } = await mirror.update(name, (current) =>
-      current && current.turn >= opened.turn ? undefined : opened,
+      current && current.turn >= opened.turn && !isAhead(current, session) ? undefined : opened,
     );
     if (!written) return;
     events.emit(
@@ -180,7 +188,8 @@ export class TrustCare {
       if (interval.repair !== undefined) {
         return this.#goBack(session, interval, interval.repair);
       }
-      await this.#tendInterval(session, interval);
+      // Nobody has been told yet to store what it takes.
+      if (!isAhead(interval, session)) await this.#tendInterval(session, interval);
     }
     await this.#closing.finish(id);
     await this.#verdicts.endDoubts();
@@ -188,7 +197,7 @@ export class TrustCare {
 
   async #goBack({ id }: SessionRecord, interval: IntervalRecord, plan: RepairPlan): Promise<void> {
     const { mirror } = this.#context;
-    const outcome = await repair(this.#context, id, { ...plan, change: () => ({ alarm: plan.line }) });
+    const outcome = await repair(this.#context, id, { ...plan, change: (current) => alarmed(current, plan) });
     if (outcome === "done") {
       await this.#takeAway(id, plan.lapses ?? [], "what it had sent could not be had for checking");
       await this.#closing.undone(interval);
@@ -196,7 +205,7 @@ export class TrustCare {
     if (outcome !== "overtaken") return;
     const fresh = await readSession(this.#context, id);
     if (fresh === undefined) return;
-    const next = replanned(plan, fresh.session, fresh.records, intervalsOf(this.#context, id));
+    const next = replanned(plan, interval, fresh.session, fresh.records, intervalsOf(this.#context, id));
     await mirror.update(key.interval(id, interval.to), (current) =>
       current?.repair?.turn === plan.turn ? { ...current, repair: next } : undefined,
     );
@@ -216,6 +225,15 @@ export class TrustCare {
         ...{ workload: id, vnode, pnode, epoch, detail, kind: "lapsed" },
       });
     }
+  }
+
+  /** Whether somebody may still be found to have lied, so that what it has earned must not vest: a session ends after that. */
+  isFindingOut(id: SessionId): boolean {
+    const isOpen = ({ audits, repair }: IntervalRecord) =>
+      repair !== undefined ||
+      Object.values(audits).some(({ accused }) => accused.some(({ told }) => !told)) ||
+      mustBeUndone({ audits });
+    return intervalsOf(this.#context, id).some(isOpen);
   }
 
   /** Nothing is left open once the session is over. */
@@ -264,14 +282,20 @@ export class TrustCare {
     const stated = statedTogether(interval, audit);
     const isReady = !audit.ready && audit.outcome === undefined && (await this.#locker.isWhole(stated));
     const isSpoiled = await this.#locker.isSpoiled({ stated, tasks: audit.tasks });
-    if (audit.ready || isReady || audit.outcome !== undefined) return { isReady, isSpoiled, missing: undefined };
+    const unreadable = await this.#locker.unreadable(audit);
+    const seen = { isReady, isSpoiled, unreadable, missing: undefined };
+    if (audit.ready || isReady || audit.outcome !== undefined) return seen;
+    if (this.#locker.quietMs(stated) < quietMsMost) return seen;
+    // Something may have been stored behind a gap; then its sender is not silent.
+    if (await this.#locker.isWholeAfterAll(stated)) return { ...seen, isReady: true };
     const quietMs = this.#locker.quietMs(stated);
-    if (quietMs < quietMsMost) return { isReady, isSpoiled, missing: undefined };
+    if (quietMs < quietMsMost) return seen;
     const { edges } = await compiled.planOf(session.identity);
     const { of, present } = this.#locker.lacking(stated);
     const isHere = (pnode: PNodeId) => auditors.isHere(pnode);
-    const missing = await missingOf(this.#context, session, interval, of, present, edges, isHere, quietMs);
-    return { isReady, isSpoiled, missing };
+    const found = await missingOf(this.#context, session, interval, of, present, edges, isHere, quietMs);
+    const missing = found && wasLetGo(session, interval) ? excused(found) : found;
+    return { ...seen, missing };
   }
 
   #facts(session: SessionRecord, interval: IntervalRecord, vnode: VNodeId, seen: Seen): AuditFacts {
@@ -285,6 +309,7 @@ export class TrustCare {
     const flops = together.reduce((sum, one) => sum + (mirror.get(key.vnode(session.id, one))?.flops ?? 0), 0);
     return {
       ...{ isSpoiled: seen.isSpoiled, missing: seen.missing },
+      isUnreadable: (state) => seen.unreadable.has(state),
       nowWallMs: world.clock.wallMs(),
       assurance: session.policy.assurance ?? "none",
       strangers: session.policy.strangers ?? 1,
@@ -301,6 +326,7 @@ export class TrustCare {
         const record = mirror.get(key.pnode(pnode));
         return record === undefined || isOfClass(record, session);
       },
+      isOut: (pnode) => isOut(this.#needs.standings.of(pnode), session.numericsClass),
     };
   }
 

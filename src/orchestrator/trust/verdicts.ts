@@ -1,19 +1,20 @@
 // What follows for machines from what was found: right results count, wrong ones put their owner in doubt, and once it is known
 // why somebody was wrong its standing says so, and the session is told how far it has to go back and who has lost work by that.
 
-import type { PNodeId, SessionId } from "../../core/ids.ts";
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import { resultOf } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
-import { creditsOf } from "../ledger/accounts.ts";
-import type { Share } from "../ledger/block.ts";
 import type { AuditRecord, IntervalRecord } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
+import { pnodeName } from "../records/names.ts";
 import type { SessionRecord, SessionStatus } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
-import type { VNodeRecords } from "../records/workloads.ts";
 import { isClosed } from "./disputes.ts";
 import { intervalsOf } from "./intervals.ts";
+import { auditCommand } from "./kept-work.ts";
+import { lossesAbove } from "./losses.ts";
 import { lineBefore } from "./repair.ts";
+import { wasLetGo } from "./silence.ts";
 import { withRight } from "./standing.ts";
 import type { Standings } from "./standings.ts";
 
@@ -42,7 +43,11 @@ export class Verdicts {
     const { outcome } = after;
     if (before.outcome !== undefined || outcome === undefined) return;
     const owners = after.stated.filter(({ statement }) => resultOf(statement) === outcome.result);
-    const story = `${where}: ${outcome.kind}, recomputed by ${outcome.by === "trusted" ? "a trusted machine" : outcome.by}`;
+    const agreeing = after.tasks.filter(({ role, result }) => role === "audit" && result === outcome.result);
+    const names = agreeing.map(({ pnode }) => pnodeName(this.#context.mirror, pnode));
+    const whom = names.length > 0 ? ` (${names.join(", ")})` : "";
+    const by = outcome.by === "trusted" ? "a trusted machine" : outcome.by;
+    const story = `${where}: ${outcome.kind}, recomputed by ${by}${whom}`;
     if (outcome.kind === "unchecked" || outcome.kind === "lost") await this.#due(after);
     else
       for (const { pnode } of owners)
@@ -52,9 +57,8 @@ export class Verdicts {
           due: Math.max(0, standing.due - 1),
           last: { wallMs, story },
         }));
-    for (const task of after.tasks)
-      if (task.role === "audit" && task.result === outcome.result)
-        await standings.change(task.pnode, (standing) => ({ ...standing, audits: standing.audits + 1 }));
+    for (const { pnode } of agreeing)
+      await standings.change(pnode, (standing) => ({ ...standing, audits: standing.audits + 1 }));
     for (const { pnode, verdict } of after.accused)
       if (verdict === undefined)
         await standings.doubt(pnode, `its result for ${where} is not what others come to: it is asked to repeat it`);
@@ -90,8 +94,9 @@ export class Verdicts {
             wallMs: outcome?.wallMs ?? 0,
             kind: verdict,
             after: standings.of(pnode).right,
+            doneWallMs: interval.openedWallMs,
             story: `in session ${session.id}, VNode ${vnode}, steps ${interval.from} to ${interval.to}, ${story}`,
-            command: `dcnr audit ${session.id} ${vnode} ${interval.from}`,
+            command: auditCommand(interval, vnode, one),
           },
           session.numericsClass,
         );
@@ -133,9 +138,13 @@ export class Verdicts {
       pnode,
       bond: this.#standings.of(pnode).barred?.kind === "banned",
     }));
-    const losses = convicts.length > 0 ? lossesAbove(session, records, interval, line, suspects) : [];
-    const lapses = Object.values(interval.audits).flatMap(({ outcome }) => outcome?.lapses ?? []);
-    return { line, turn: turn + 1, because, convicts, losses, lapses };
+    const losses = lossesAbove(session, records, interval, line, suspects);
+    const lapses = [
+      ...Object.values(interval.audits).flatMap(({ outcome }) => outcome?.lapses ?? []),
+      ...atOdds(session, interval),
+    ];
+    const { final = 0 } = session;
+    return { line, turn: turn + 1, because, final, convicts, losses, lapses };
   }
 
   /** What put somebody in doubt may be void by now, because the session went back, or is over. */
@@ -165,30 +174,18 @@ export function mustBeUndone({ stuck, audits, repair }: Pick<IntervalRecord, "st
   return all.some((audit) => isWrong(audit) && isClosed(audit)) || (stuck !== undefined && all.every(isClosed));
 }
 
-/** What others computed above the line, and repeated to find out: all of it has to be done again. */
-function lossesAbove(
-  session: SessionRecord,
-  records: VNodeRecords,
-  { from, to, audits }: IntervalRecord,
-  line: number,
-  convicts: ReadonlySet<PNodeId>,
-): Share[] {
-  const lost = new Map<PNodeId, number>();
-  const add = (pnode: PNodeId, credits: number) => {
-    if (!convicts.has(pnode) && credits > 0) lost.set(pnode, (lost.get(pnode) ?? 0) + credits);
-  };
-  for (const vnode of session.vnodes) {
-    const { work = {}, flops = 0 } = records.get(vnode) ?? {};
-    let before = line;
-    const steps = Object.keys(work).map(Number);
-    for (const step of steps.filter((one) => one > line).sort((a, b) => a - b)) {
-      for (const pnode of work[String(step)] ?? []) add(pnode, creditsOf(flops, before, step));
-      before = step;
-    }
-  }
-  for (const [vnode, { tasks, outcome }] of Object.entries(audits))
-    for (const { pnode, role, result } of tasks)
-      if (role === "audit" && result === outcome?.result)
-        add(pnode, creditsOf(records.get(vnode as never)?.flops ?? 0, from, to));
-  return Array.from(lost, ([pnode, credits]) => ({ pnode, credits }));
+/**
+ * Owners at both ends of a seam that does not fit, where repeating both found nobody wrong and the session has gone back to this very line before: one of
+ * them lists, or sends, what it does not state, and would do so for ever. Nobody can tell which of the two, so nobody is blamed, and neither goes on here.
+ */
+export function atOdds(
+  session: Pick<SessionRecord, "line" | "turnLine" | "status" | "restarts">,
+  interval: Pick<IntervalRecord, "stuck" | "audits" | "restarts">,
+): { readonly pnode: PNodeId; readonly vnode: VNodeId }[] {
+  const { stuck, audits } = interval;
+  const all = Object.entries(audits);
+  const isExplained = ({ outcome, accused }: AuditRecord) => accused.length > 0 || (outcome?.lapses ?? []).length > 0;
+  if (stuck === undefined || session.turnLine !== session.line || wasLetGo(session, interval)) return [];
+  if (all.some(([, audit]) => isExplained(audit))) return [];
+  return all.flatMap(([vnode, { stated }]) => stated.map(({ pnode }) => ({ pnode, vnode: vnode as VNodeId })));
 }

@@ -5,8 +5,8 @@ import type { VNodeId } from "../../core/ids.ts";
 import { duration } from "../../core/words/duration.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
+import { involvedIn, isUnderWay } from "../trust/asking.ts";
 import type { Auditors } from "../trust/auditors.ts";
-import { involvedIn, isUnderWay } from "../trust/disputes.ts";
 import { intervalsOf, togetherIn } from "../trust/intervals.ts";
 import type { Root } from "./roots.ts";
 

@@ -31,7 +31,7 @@ export class Heard {
     return attachment ? attachment.progress.get(`${session}/${vnode}`) : this.#peers.progress(pnode, session, vnode);
   }
 
-  /** Bytes that keepers fetched for one checkpoint of one VNode, of the PNodes that are attached here; 0 if there were none. */
+  /** Bytes that went from one of the crew to others for one checkpoint of one VNode, of the PNodes that are attached here; 0 if there were none. */
   keptBytesPerState(session: string): number {
     let [bytes, states] = [0, 0];
     for (const { kept } of this.#attachments.values()) {

@@ -16,7 +16,8 @@ interface Told {
 
 /**
  * How many lanes measure something in a step: all of them, but in rounds of a session that is elastic. There those do that learn in the
- * step, and those that begin a round validate what the one before came to. What a late lane does not tell is not shown.
+ * step, and those that begin a round validate what the one before came to. What a late lane does not tell is not shown, nor
+ * is the last validation if a lane had to end in another class than its last plan's.
  */
 export function lanesTelling(session: SessionRecord | undefined, { name, step }: Pick<Told, "name" | "step">): number {
   const lanes = lanesOf(session?.identity ?? {});

@@ -1,5 +1,5 @@
 // What other orchestrators hear from their PNodes, so that anyone can be asked about everything. Asked for only
-// while somebody looks; it is for people, nothing is decided by it.
+// while somebody looks; it is for people, and for the watch over circles, which may be wrong. Nothing else is decided by it.
 
 import { hasCode } from "../../core/errors.ts";
 import type { PNodeId } from "../../core/ids.ts";

@@ -4,9 +4,10 @@
 import type { PNodeId } from "../../core/ids.ts";
 import { duration } from "../../core/words/duration.ts";
 import type { Context } from "../context.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { PNodeRecord } from "../records/machines.ts";
 import type { SessionRecord } from "../records/sessions.ts";
-import { key, prefix } from "../records/store-keys.ts";
+import { key } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Leases } from "../workloads/leases.ts";
 import type { Heard } from "./heard.ts";
@@ -14,6 +15,7 @@ import type { Steps } from "./steps.ts";
 
 export interface RecoveryNeeds {
   readonly heard: Pick<Heard, "attachment">;
+  readonly capacity: Pick<Capacity, "workloadsOn">;
   readonly leases: Leases;
   readonly steps: Steps;
 }
@@ -52,8 +54,9 @@ export class Recoveries {
   }
 
   #lost(now: PNodeRecord, before: PNodeRecord): void {
-    for (const session of this.#context.mirror.under(prefix.sessions)) {
-      if (!isLive(session)) continue;
+    for (const id of this.#needs.capacity.workloadsOn(now.id)) {
+      const session = this.#context.mirror.get(key.session(id));
+      if (!session || !isLive(session)) continue;
       const vnodes = session.vnodes.filter((vnode) =>
         this.#context.mirror
           .get(key.vnode(session.id, vnode))

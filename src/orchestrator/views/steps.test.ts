@@ -8,7 +8,13 @@ import { Steps } from "./steps.ts";
 function stage() {
   let heardStep: number | undefined = 0;
   let nowMs = 0;
-  const record = { id: "s", status: "running", vnodes: ["a"], line: 0, identity: { steps: 100 } };
+  const record = {
+    id: "s",
+    status: "running",
+    vnodes: ["a"],
+    line: 0,
+    identity: { steps: 100, batch: 8, microbatches: 4 },
+  };
   const mirror = { get: () => ({ members: [{ pnode: "p" }], durable: {} }), under: () => [record] };
   const context = { mirror, world: { clock: { monotonicMs: () => nowMs } } } as unknown as Context;
   const heard = { progress: () => (heardStep === undefined ? undefined : { step: heardStep }) } as unknown as Heard;
@@ -43,4 +49,14 @@ test("a pause does not become how long a step takes", () => {
   assert.equal(Math.round(steps.usualMs("s")), 500);
   at(110_000, 21);
   assert.ok(steps.usualMs("s") < 1_500, `${steps.usualMs("s")} ms`);
+});
+
+test("samples a second are those that are learned from: in the last step of a round nobody learns", () => {
+  const { steps, session, at } = stage();
+  const identity = { ...session().identity, lanes: 2, sync: { every: 3, after: 4 } };
+  at(0, 0);
+  at(1_000, 12);
+  assert.equal(steps.perSecond("s", 12), 12);
+  assert.equal(steps.samplesPerSecond(session(), 12), 12 * 8);
+  assert.equal(steps.samplesPerSecond(session({ identity }), 12), (4 + 3 + 3) * 8);
 });

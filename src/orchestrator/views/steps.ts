@@ -7,6 +7,7 @@ import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { inTurn } from "../records/turns.ts";
 import { isLive } from "../records/workloads.ts";
+import { samplesBetween } from "../sessions/rates.ts";
 import type { Heard } from "./heard.ts";
 
 const rateWindowMs = 15_000;
@@ -82,9 +83,19 @@ export class Steps {
 
   /** Over the last seconds. */
   perSecond(session: string, step: number): number {
+    return this.#perSecond(session, (from) => step - from);
+  }
+
+  /** What is learned from, over the last seconds. */
+  samplesPerSecond(record: SessionRecord, step: number): number {
+    return this.#perSecond(record.id, (from) => samplesBetween(record, from, step));
+  }
+
+  /** `since`: how much it has become since a step. */
+  #perSecond(session: string, since: (step: number) => number): number {
     const first = this.#points.get(session)?.[0];
     const elapsedMs = first ? this.#context.world.clock.monotonicMs() - first.ms : 0;
-    return first && elapsedMs > 0 ? (Math.max(0, step - first.step) / elapsedMs) * 1000 : 0;
+    return first && elapsedMs > 0 ? (Math.max(0, since(first.step)) / elapsedMs) * 1000 : 0;
   }
 
   /** What a step takes when nothing is the matter; 0 until one was seen. */

@@ -3,10 +3,10 @@ import { it } from "node:test";
 import { asideHere } from "../../core/aside.ts";
 import { DcnrError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
-import type { PNodeId, Sha256 } from "../../core/ids.ts";
+import type { OrchestratorId, PNodeId, Sha256 } from "../../core/ids.ts";
 import { writeInputs } from "../../trust/lists.ts";
 import type { Context } from "../context.ts";
-import type { AuditTask } from "../records/checking.ts";
+import type { AnswerTask, AuditTask } from "../records/checking.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import { BlobRights } from "./blob-rights.ts";
 
@@ -45,7 +45,7 @@ function rightsWith(task: Partial<AuditTask>): BlobRights {
       },
     },
   } as unknown as Context;
-  return new BlobRights(context, {} as Compiled);
+  return new BlobRights(context, {} as Compiled, { isCrew: () => false, isAlive: () => false });
 }
 
 const mayRead = async (rights: BlobRights, hash: string): Promise<boolean> => {
@@ -61,6 +61,37 @@ it("an auditor reads what went into an interval, and nothing of what came out, b
   const rights = rightsWith({});
   const readable = await Promise.all([before, inputs.hash, message, after, outputs].map((one) => mayRead(rights, one)));
   assert.deepEqual(readable, [true, true, true, false, false]);
+});
+
+it("whoever repeats an answer reads the model until the orchestrator that asked is done or dead, whatever clocks say", async () => {
+  const replica = "model@0123456789ab";
+  const weights = sha256("weights");
+  const reads = async (tasks: readonly AnswerTask[]) => {
+    const identity = { definition: "d", states: { a: { hash: weights } } };
+    const records: Record<string, unknown> = {
+      replica: { id: replica, vnodes: ["a"], status: "running", identity },
+      checks: { tasks },
+    };
+    const get = (name: unknown) => records[String(name).split("/")[0] as string];
+    const context = {
+      world: { clock: { monotonicMs: () => 0 } },
+      mirror: { get, read: async (name: unknown) => get(name), under: () => [] },
+    } as unknown as Context;
+    const plan = { edges: [], order: ["a"], vnodes: [{ id: "a", head: true }] };
+    const facts = { isCrew: () => false, isAlive: (_: string, incarnation: string) => incarnation === "lives" };
+    const rights = new BlobRights(context, { plan: async () => plan } as unknown as Compiled, facts);
+    try {
+      await rights.mayReadState(auditor, replica, weights as Sha256);
+      return true;
+    } catch (thrown) {
+      return thrown instanceof DcnrError ? thrown.code : String(thrown);
+    }
+  };
+  const task = { pnode: auditor, orchestrator: "o2" as OrchestratorId, incarnation: "lives", number: 1 };
+  assert.notEqual(await reads([task]), "permission_denied");
+  assert.equal(await reads([{ ...task, incarnation: "died" }]), "permission_denied");
+  assert.equal(await reads([{ ...task, pnode: "y" as PNodeId }]), "permission_denied");
+  assert.equal(await reads([]), "permission_denied");
 });
 
 it("whoever is done reads nothing more, and only whoever measures how far somebody was off reads what that came to", async () => {

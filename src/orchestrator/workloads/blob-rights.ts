@@ -3,7 +3,14 @@
 
 import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
-import { isReplicaId, type PNodeId, type Sha256, type VNodeId, type WorkloadId } from "../../core/ids.ts";
+import {
+  isReplicaId,
+  type OrchestratorId,
+  type PNodeId,
+  type Sha256,
+  type VNodeId,
+  type WorkloadId,
+} from "../../core/ids.ts";
 import { blobsOf, parseManifest } from "../../data/manifest.ts";
 import { generationHead } from "../../network/graphs/generation.ts";
 import type { Statement } from "../../trust/statement.ts";
@@ -32,6 +39,13 @@ const begunMax = 63;
 
 type Workload = SessionRecord | ReplicaRecord;
 
+export interface BlobFacts {
+  /** Whoever may have to go on with a session by itself reads what it would need: all of its VNodes' states. */
+  isCrew(workload: WorkloadId, pnode: PNodeId): boolean;
+  /** Of a process of an orchestrator. */
+  isAlive(orchestrator: OrchestratorId, incarnation: string): boolean;
+}
+
 export class BlobRights {
   readonly #context: Context;
   readonly #compiled: Compiled;
@@ -44,17 +58,12 @@ export class BlobRights {
   readonly #begun = new Recent<string, ReadonlySet<Sha256>>(notesKept);
   readonly #looked = new Recent<string, { readonly atMs: number; readonly look: Promise<void> }>(notesKept);
 
-  /** Whoever may have to go on with a session by itself reads what it would need: all of its VNodes' states. */
-  readonly #isCrew: (workload: WorkloadId, pnode: PNodeId) => boolean;
+  readonly #facts: BlobFacts;
 
-  constructor(
-    context: Context,
-    compiled: Compiled,
-    isCrew: (workload: WorkloadId, pnode: PNodeId) => boolean = () => false,
-  ) {
+  constructor(context: Context, compiled: Compiled, facts: BlobFacts) {
     this.#context = context;
     this.#compiled = compiled;
-    this.#isCrew = isCrew;
+    this.#facts = facts;
   }
 
   /** It was told to load these VNodes ahead. */
@@ -145,7 +154,7 @@ export class BlobRights {
 
   /** The VNodes that the PNode hosts or prepares for. */
   #partIn(workload: Workload, pnode: PNodeId): Set<VNodeId> {
-    if (this.#isCrew(workload.id, pnode) || this.#checksAnswers(workload, pnode)) return new Set(workload.vnodes);
+    if (this.#facts.isCrew(workload.id, pnode) || this.#checksAnswers(workload, pnode)) return new Set(workload.vnodes);
     const hosted = this.#hosted(workload, pnode);
     const prepared = this.#prepared.get(nameOf(pnode, workload.id));
     const isDue = prepared !== undefined && prepared.untilMs > this.#context.world.clock.monotonicMs();
@@ -154,7 +163,9 @@ export class BlobRights {
 
   /** Whoever repeats an answer needs the whole model for it. */
   #checksAnswers({ id }: Workload, pnode: PNodeId): boolean {
-    return this.#context.mirror.get(key.checks(id))?.tasks.some((task) => task.pnode === pnode) ?? false;
+    const { tasks = [] } = this.#context.mirror.get(key.checks(id)) ?? {};
+    // Whoever asked for it may have died before it said that it is over; its clock says nothing here.
+    return tasks.some((task) => task.pnode === pnode && this.#facts.isAlive(task.orchestrator, task.incarnation));
   }
 
   /** Whether a state of these VNodes has this name, or a part with it. */

@@ -83,7 +83,10 @@ export class Controller {
   #onPNode(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
     const open = (record: PNodeRecord | undefined) => record !== undefined && isOpen(record);
     const same =
-      now?.status === before?.status && open(now) === open(before) && now?.incarnation === before?.incarnation;
+      now?.status === before?.status &&
+      open(now) === open(before) &&
+      now?.incarnation === before?.incarnation &&
+      now?.uncounted === before?.uncounted;
     if (now && !same) this.fleetChanged(now.id, false);
   }
 

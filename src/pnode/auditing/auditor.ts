@@ -1,19 +1,22 @@
 // Audits that this PNode was asked for, one at a time and after everything else: it repeats what it is told from blobs, signs
 // what it came to, and says so. What an audit should come to, nobody tells it.
 
+import type { Aside } from "../../core/aside.ts";
+import { auditBlobBytesMax } from "../../core/blobs.ts";
 import { hasCode, messageOf } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import { retry } from "../../core/retry.ts";
+import { untilEither } from "../../core/signals.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { World } from "../../core/world.ts";
 import type { Assignment as ProtoAssignment } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { TrustService } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
 import type { StateImage } from "../../states/cut.ts";
 import { writeStateManifest } from "../../states/manifest.ts";
-import { listBytesMax, readInputs } from "../../trust/lists.ts";
 import type { Signing } from "../../trust/signing.ts";
 import { signed, statementToWire, type WireStatement } from "../../trust/statement.ts";
+import { inputsRead } from "../../trust/works.ts";
 import type { VNodeCompute } from "../../vnode/compute.ts";
 import type { OpenProcess } from "../../vnode/process.ts";
 import type { Passage } from "../../vnode/transcript.ts";
@@ -30,6 +33,8 @@ import { type Replayed, replay, type Subject } from "./replay.ts";
 export interface AuditorOptions {
   readonly world: World;
   readonly tasks: Tasks;
+  /** Reads lists that strangers wrote. */
+  readonly aside: Aside;
   readonly timings: Timings;
   readonly orchestrators: Orchestrators;
   readonly blobs: BlobClient;
@@ -55,7 +60,6 @@ export interface AuditAssignment {
   readonly beside: readonly { readonly vnode: string; readonly before: string; readonly inputs: string }[];
 }
 
-const messageBytesMax = 64 << 20;
 /** Whoever asked for the audit asks somebody else by then. */
 const tellingMs = 60_000;
 /** Results that are kept for whoever asks for them too. */
@@ -106,10 +110,9 @@ export class Auditor {
     this.#waiting.delete(key);
     const ending = new AbortController();
     this.#current = { key, ending };
-    const signal = AbortSignal.any([ending.signal, this.#options.signal]);
     this.#options.tasks.run(`audit of VNode ${audit.vnode}`, async () => {
       try {
-        await this.#audit(audit, signal);
+        await untilEither([ending.signal, this.#options.signal], (signal) => this.#audit(audit, signal));
         this.#done.add(key);
       } finally {
         this.#current = undefined;
@@ -141,7 +144,7 @@ export class Auditor {
   }
 
   async #repeat(audit: AuditAssignment, signal: AbortSignal): Promise<Found> {
-    const { blobs, room, openProcess, openSession, snapshot, signing } = this.#options;
+    const { aside, blobs, room, openProcess, openSession, snapshot, signing } = this.#options;
     const { session, vnode, from, to, against } = audit;
     if (signing === undefined) return { failure: "this PNode cannot sign", distance: -1 };
     const context = await openSession(session);
@@ -154,18 +157,20 @@ export class Auditor {
       all.reduce((sum, one) => sum + context.memoryBytesOf(one.vnode), 0),
     );
     try {
-      const lists = await Promise.all(all.map((one) => blobs.fetchList(session, one.inputs, listBytesMax, signal)));
+      const lists = await Promise.all(
+        all.map((one) => blobs.fetchList(session, one.inputs, auditBlobBytesMax, signal)),
+      );
       const open = (state: string, what: string) => blobs.openState(session, state as Sha256, what, signal);
       const subjectOf = async ({ vnode: id, before }: AuditAssignment, list: Uint8Array): Promise<Subject> => ({
         vnode: id,
         before: before === "" ? undefined : await open(before, `the state of ${id} at ${from}`),
-        inputs: readInputs(list, { session, vnode: id, from, to }),
+        inputs: await inputsRead(aside, list, { session, vnode: id, from, to }),
       });
       let start: ReadonlyMap<string, Float32Array> = new Map();
       const [own, ...beside] = await Promise.all(all.map((one, at) => subjectOf(one, lists[at] as Uint8Array)));
       const replayed = await replay({
         ...{ context, from, to, openProcess, signal, ...(own as Subject), beside },
-        fetchMessage: (hash) => blobs.fetchList(session, hash, messageBytesMax, signal),
+        fetchMessage: (hash) => blobs.fetchList(session, hash, auditBlobBytesMax, signal),
         name: `audit/${session}/${vnode}/${++this.#count}`,
         onBegin: (state) => {
           if (against !== "") start = weightsOf(state);

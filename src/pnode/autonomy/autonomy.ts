@@ -61,10 +61,12 @@ export interface AutonomyOptions {
 export interface Hosting {
   of(session: SessionId): readonly Hosted[];
   /** Whether there is room; false until the session is known here. */
-  hasRoom(session: SessionId, vnode: VNodeId): boolean;
+  hasRoom(session: SessionId, vnodes: readonly VNodeId[]): boolean;
   memoryBytesOf(session: SessionId, vnode: VNodeId): number | undefined;
   takeOver(assignment: Assignment): void;
   giveUp(session: SessionId, vnode: VNodeId): void;
+  /** Hosts exactly these. */
+  reconcile(assignments: readonly Assignment[]): void;
   /** Makes the session known here, ahead of a takeover; with its data if one of these VNodes reads any. */
   prepare(session: SessionId, successorOf: readonly VNodeId[]): Promise<void>;
 }
@@ -81,6 +83,8 @@ export class Autonomy implements NearBlobs {
   readonly #options: AutonomyOptions;
   readonly #crews = new Map<SessionId, SessionCrew>();
   readonly #descriptions: Descriptions;
+  /** The newest list of an orchestrator, as it was told. */
+  #told: readonly Assignment[] = [];
   readonly #preparing = new Set<SessionId>();
   /** Of which VNodes this PNode could go on with each session. */
   readonly #prepared = new Map<SessionId, ReadonlySet<VNodeId>>();
@@ -161,6 +165,7 @@ export class Autonomy implements NearBlobs {
   /** An orchestrator's list, corrected by what it does not know yet: takeovers count until it says more. */
   corrected(list: readonly Assignment[]): Assignment[] {
     const { self, hosting } = this.#options;
+    this.#told = list;
     const wanted = new Map(list.map((assignment) => [`${assignment.session}/${assignment.vnode}`, assignment]));
     for (const [session, crew] of this.#crews) {
       const own = new Map(hosting.of(session).map(({ assignment }) => [assignment.vnode, assignment]));
@@ -185,7 +190,7 @@ export class Autonomy implements NearBlobs {
       takeovers: crew.takeovers().map(tenureToWire),
       line: BigInt(crew.line),
       turn: BigInt(crew.turn),
-      keptBytes: BigInt(crew.keeping.keptBytes),
+      keptBytes: BigInt(crew.keeping.keptBytes + crew.telling.newsBytes),
       keptStates: BigInt(crew.keeping.keptStates),
     }));
   }
@@ -207,7 +212,10 @@ export class Autonomy implements NearBlobs {
     const { session } = charter;
     const known = this.#crews.get(session);
     if (known !== undefined && known.charter.revision >= charter.revision) return;
-    if (!charter.crew.has(self.pnode)) return;
+    if (!charter.crew.has(self.pnode)) {
+      if (known?.isAlone) this.#superseded(session);
+      return;
+    }
     if (known === undefined) this.#crews.set(session, this.#open(charter, signed));
     else known.learn(charter, signed);
     tasks.run(`the charter of session ${session}`, () => this.#keepCharter(session));
@@ -215,6 +223,14 @@ export class Autonomy implements NearBlobs {
       this.#preparing.add(session);
       tasks.run(`what the crew of session ${session} needs`, () => this.#prepare(session));
     }
+  }
+
+  /** The others go on by a newer charter, without this PNode, and take no word of it: whatever it did alone would be for nobody. */
+  #superseded(session: SessionId): void {
+    const { hosting, world } = this.#options;
+    world.log("warn", "others go on by a newer charter, which does not name this PNode", { session });
+    for (const { assignment } of hosting.of(session)) hosting.giveUp(session, assignment.vnode);
+    this.#forget(session);
   }
 
   #open(charter: Charter, signed: SignedCharter): SessionCrew {
@@ -228,10 +244,14 @@ export class Autonomy implements NearBlobs {
       hooks: {
         hosted: () => hosting.of(session).map(({ assignment }) => assignment),
         lastStep: () => this.#descriptions.lastStep(session),
-        hasRoom: (vnode) => hosting.hasRoom(session, vnode),
+        hasRoom: (vnodes) => hosting.hasRoom(session, vnodes),
         memoryBytesOf: (vnode) => hosting.memoryBytesOf(session, vnode),
         host: (assignment) => hosting.takeOver(assignment),
         giveUp: (vnode) => hosting.giveUp(session, vnode),
+        startOver: () => {
+          for (const { assignment } of hosting.of(session)) hosting.giveUp(session, assignment.vnode);
+          hosting.reconcile(this.corrected(this.#told));
+        },
         onLine: (line, turn, stateOf) => {
           for (const host of hosting.of(session)) {
             const state = stateOf(host.assignment.vnode);
@@ -252,6 +272,7 @@ export class Autonomy implements NearBlobs {
       },
     });
     crew.telling.onNews = (pnode, incarnation, news) => this.#heard(crew, pnode, incarnation, "", news);
+    crew.telling.onCharter = (newer) => this.#learnSafely(newer);
     return crew;
   }
 
@@ -358,7 +379,7 @@ export class Autonomy implements NearBlobs {
    * A charter that one of those whom it names has brought. While an orchestrator is there it tells by itself what this PNode
    * belongs to; without one, a disk that was lost would leave the crew one short for ever.
    */
-  #enlist(signed: SignedCharter, caller: string | undefined): void {
+  #enlist(signed: SignedCharter, caller: string | undefined): SignedCharter | undefined {
     const { networkKey, verify, self, world, orchestratorHeardMs } = this.#options;
     if (networkKey === undefined || verify === undefined || orchestratorHeardMs() !== undefined)
       fail("failed_precondition", "this PNode takes charters from its orchestrator");
@@ -366,7 +387,10 @@ export class Autonomy implements NearBlobs {
     if (caller === undefined || !charter.crew.has(caller) || !charter.crew.has(self.pnode))
       fail("permission_denied", `the charter of session ${charter.session} does not name both`);
     if (isExpired(charter, world.clock.wallMs())) fail("failed_precondition", "the charter has expired");
+    const known = this.#crews.get(charter.session);
+    if (known !== undefined && known.charter.revision > charter.revision) return known.signed;
     this.#learn(signed);
+    return undefined;
   }
 
   #heard(crew: SessionCrew, peer: string, incarnation: string, routes: string, news: WireNews): void {

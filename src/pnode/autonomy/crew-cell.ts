@@ -16,12 +16,14 @@ export interface CrewHooks {
   /** The session's last step; undefined while nobody has said what the session is. */
   lastStep(): number | undefined;
   /** Whether there is room for a VNode that it does not host. */
-  hasRoom(vnode: VNodeId): boolean;
+  hasRoom(vnodes: readonly VNodeId[]): boolean;
   /** What a VNode takes at work, and so more than any state of it has; undefined while nobody has said what the session is. */
   memoryBytesOf(vnode: VNodeId): number | undefined;
   host(assignment: Assignment): void;
   /** Somebody else hosts it from now on. */
   giveUp(vnode: VNodeId): void;
+  /** What it trains of the session begins anew where orchestrators say. */
+  startOver(): void;
   /** The line has moved; every VNode's state there, where it is known. */
   onLine(line: number, turn: number, stateOf: (vnode: VNodeId) => Sha256 | "" | undefined): void;
   /** Who hosts what, and where. */

@@ -1,8 +1,8 @@
 // States that a crew keeps for each other: this PNode's own checkpoints on other disks, those of others on its own, and from whom they are
 // fetched when they are needed.
 
-import { blobBytesMax } from "../../core/blobs.ts";
-import { DcnrError, fail, messageOf } from "../../core/errors.ts";
+import { stateManifestBytesMax } from "../../core/blobs.ts";
+import { DcnrError, fail, hasCode, messageOf } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { parseSha256, type Sha256, type VNodeId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
@@ -12,10 +12,12 @@ import { successorsOf } from "../../crew/successors.ts";
 import { readStateManifest, type StateManifest } from "../../states/manifest.ts";
 import type { Assignment } from "../assignment.ts";
 import type { StepHash } from "../checkpoints.ts";
+import { NoRoom } from "../room.ts";
 import type { CrewCell } from "./crew-cell.ts";
 import { holderFromWire } from "./crew-wire.ts";
 import type { KeptState } from "./kept-states.ts";
 import type { Peer } from "./peers.ts";
+import { Stumbles } from "./stumbles.ts";
 import { readTrail, trailBytesMax, trailOf } from "./trail.ts";
 
 const atMost = (bytesMax: number) => (bytes: number) =>
@@ -24,12 +26,16 @@ const exactly = (expected: number) => (bytes: number) =>
   bytes === expected ? new Uint8Array(bytes) : fail("data_loss", `${bytes} bytes came, not ${expected}`);
 const trailRoom = atMost(trailBytesMax);
 
-/** What is on disk is tried again after this when it could not be written. */
+/** What could not be written on this PNode's disk is tried again after so long; the line moves on meanwhile and makes room, or it does not. */
 const diskPauseMs = 2_000;
+const diskPatienceMs = 60_000;
 
 export class CrewKeeping {
   readonly #cell: CrewCell;
   readonly #keeping = new Set<string>();
+  readonly #stumbles: Stumbles;
+  /** Why this PNode's own disk does not take a VNode's states. */
+  readonly #diskTroubles = new Map<VNodeId, string>();
   #sequence: number;
   /** Bytes that keepers fetched here, and the checkpoints that were made here. */
   keptBytes = 0;
@@ -37,6 +43,7 @@ export class CrewKeeping {
 
   constructor(cell: CrewCell) {
     this.#cell = cell;
+    this.#stumbles = new Stumbles(cell.options.world);
     // Higher than that of any earlier process of this PNode, unless its clock went back: peers will tell then.
     this.#sequence = Math.max(1, Math.round(cell.options.world.clock.wallMs()));
   }
@@ -48,7 +55,16 @@ export class CrewKeeping {
     this.listOwn();
   }
 
-  /** A checkpoint of this PNode's own; resolves when it is held often enough to be counted on, or nobody waits. */
+  /** Why a VNode's checkpoints are not held, for people; empty if nothing is wrong. */
+  troubleOf(vnode: VNodeId): string {
+    const own = this.#diskTroubles.get(vnode);
+    return [...(own ? [own] : []), ...this.#stumbles.refusals(vnode)].join("; ");
+  }
+
+  /**
+   * A checkpoint of this PNode's own; resolves when it is held often enough to be counted on, or nobody waits. Fails with `NoRoom`
+   * if this PNode's disk does not take it for a while, and an orchestrator is there who may place the VNode elsewhere.
+   */
   async keepOwn(
     vnode: VNodeId,
     step: number,
@@ -63,7 +79,7 @@ export class CrewKeeping {
     const { session } = this.#cell.state.charter;
     const trail = trailOf(hashes);
     const trailHash = trail.byteLength === 0 ? "" : sha256(trail);
-    for (;;) {
+    for (const startedMs = this.#cell.nowMs; ; ) {
       if (signal.aborted || this.#cell.isStopped) return;
       try {
         const manifest = await snapshot.manifest();
@@ -76,13 +92,17 @@ export class CrewKeeping {
         });
         break;
       } catch (error) {
-        this.#cell.log(
-          "warn",
-          `the state of VNode ${vnode} at step ${step} is not kept: ${messageOf(error)}; trying again`,
-        );
+        const trouble = `the state of VNode ${vnode} at step ${step} is not kept: ${messageOf(error)}`;
+        if (this.#cell.nowMs - startedMs >= diskPatienceMs && !this.#cell.isAlone) {
+          this.#diskTroubles.delete(vnode);
+          throw new NoRoom(`${trouble}; more of this machine's disk has to be lent`);
+        }
+        this.#diskTroubles.set(vnode, trouble);
+        this.#cell.log("warn", `${trouble}; trying again`);
         await sleep(world.timers, diskPauseMs, signal);
       }
     }
+    this.#diskTroubles.delete(vnode);
     this.keptStates += 1;
     this.listOwn();
     this.replicate();
@@ -96,7 +116,6 @@ export class CrewKeeping {
     if (this.#holds(vnode, line, hash)) return;
     const held = { vnode, step: line, state: hash, trail: this.#trailOf(vnode, line, hash) };
     await this.fetchAndKeep(held, this.#cell.sources(hash), signal);
-    this.listOwn();
     this.replicate();
   }
 
@@ -149,49 +168,57 @@ export class CrewKeeping {
     }
   }
 
-  /** From the first of them who has it. */
+  /** From the first of them who is there and has it. */
   async fetchBlob(
     hash: Sha256,
     from: readonly Peer[],
     room: (bytes: number) => Uint8Array,
     signal: AbortSignal,
   ): Promise<Uint8Array> {
+    const { peers, timings } = this.#cell.options;
+    const { session } = this.#cell.state.charter;
     let last: unknown = new DcnrError("unavailable", `nobody of the crew who is there has blob ${hash}`);
-    for (const peer of from) {
-      if (signal.aborted) break;
+    const isThere = ({ pnode }: Peer) => isAlive(this.#cell.state, pnode, this.#cell.nowMs, timings);
+    // Whoever went away meanwhile is asked last: it would be waited for with every part.
+    for (const peer of [...from.filter(isThere), ...from.filter((one) => !isThere(one))]) {
+      if (signal.aborted || this.#cell.isStopped) break;
       try {
-        return await this.#cell.options.peers.fetch(peer, this.#cell.state.charter.session, hash, room, signal);
+        return await peers.fetch(peer, { session, hash }, room, () => isThere(peer), signal);
       } catch (error) {
         last = error;
       }
     }
-    if (this.#cell.isAlone || signal.aborted) throw last;
-    return this.#cell.options.fetchStored(this.#cell.state.charter.session, hash, room, signal);
+    if (this.#cell.isAlone || signal.aborted || this.#cell.isStopped) throw last;
+    return this.#cell.options.fetchStored(session, hash, room, signal);
   }
 
-  /** Resolves when all of it lies on this PNode's disk. What is larger than `bytesMax` is not fetched. */
+  /**
+   * Resolves when all of it lies on this PNode's disk. What is larger than `bytesMax` is not fetched. Parts are fetched on when nobody waits for
+   * them any more: whoever asked for them asks again.
+   */
   async fetchAndKeep(
     { vnode, step, state, trail }: HeldState,
     from: readonly Peer[],
     signal: AbortSignal,
     bytesMax = Number.POSITIVE_INFINITY,
   ): Promise<void> {
-    const { kept } = this.#cell.options;
+    const { kept, signal: ending } = this.#cell.options;
     const { session } = this.#cell.state.charter;
     const what = `the state of VNode ${vnode} at step ${step}`;
     const own = kept.isOf(session, state) ? await kept.read(state) : undefined;
-    const text = own ?? (await this.fetchBlob(state, from, atMost(blobBytesMax.states), signal));
+    const text = own ?? (await this.fetchBlob(state, from, atMost(stateManifestBytesMax), signal));
     const manifest = readStateManifest(text, what);
     if (manifest.bytes > bytesMax) fail("resource_exhausted", `${what} has ${manifest.bytes} bytes, which none has`);
     const trailContent = trail === "" ? undefined : await this.fetchBlob(trail, from, trailRoom, signal);
     const bring = async (hash: Sha256, bytes: number) =>
-      hash === trail && trailContent ? trailContent : this.fetchBlob(hash, from, exactly(bytes), signal);
-    await kept.keep({ ...{ session, vnode, step, manifest, bring, trail }, trailBytes: trailContent?.byteLength ?? 0 });
+      hash === trail && trailContent ? trailContent : this.fetchBlob(hash, from, exactly(bytes), ending);
+    const trailBytes = trailContent?.byteLength ?? 0;
+    const keeping = kept.keep({ session, vnode, step, manifest, bring, trail, trailBytes }).then(() => this.listOwn());
+    await unlessAborted(keeping, signal);
   }
 
-  /** This PNode holds a state that somebody asked it to keep. */
-  keptForOther(): HolderList {
-    this.listOwn();
+  /** What this PNode has told of what it holds. */
+  get ownList(): HolderList {
     return this.#cell.state.holdings.get(this.#cell.options.self.pnode) as HolderList;
   }
 
@@ -218,9 +245,11 @@ export class CrewKeeping {
   replicate(): void {
     const { kept, rules, timings } = this.#cell.options;
     const hosted = new Set(this.#cell.options.hooks.hosted().map(({ vnode }) => vnode));
+    const canKeep = (vnode: VNodeId) => (pnode: string) => !this.#stumbles.isPassedOver(pnode, vnode);
     for (const state of kept.of(this.#cell.state.charter.session)) {
       if (state.step < this.#cell.state.line || !this.#isResponsible(state, hosted)) continue;
-      for (const keeper of rules.keepers(this.#cell.state, state.vnode, this.#cell.nowMs, timings))
+      const { state: crew, nowMs } = this.#cell;
+      for (const keeper of rules.keepers(crew, state.vnode, nowMs, timings, canKeep(state.vnode)))
         this.#askToKeep(keeper, state);
     }
   }
@@ -245,22 +274,42 @@ export class CrewKeeping {
       ?.states.some((held) => held.state === state && held.vnode === vnode);
     const name = `${keeper} ${vnode} ${state}`;
     const peer = this.#cell.peer(keeper);
-    if (holds || this.#keeping.has(name) || peer === undefined) return;
+    const isPausing = this.#stumbles.isPausing(keeper, vnode);
+    if (holds || isPausing || this.#keeping.has(name) || peer === undefined) return;
     this.#keeping.add(name);
     tasks.run(`a state for keeper ${keeper}`, async () => {
       try {
         const request = { session: this.#cell.state.charter.session, vnode, step: BigInt(step), state, trail };
         const { holder } = await peers.keep(peer, request);
+        this.#stumbles.delete(keeper, vnode);
         if (holder === undefined || this.#cell.isStopped || holder.pnode !== keeper) return;
         this.#cell.change({
           ...this.#cell.state,
           holdings: withHolder(this.#cell.state.holdings, keeper, holderFromWire(holder)),
         });
       } catch (error) {
-        this.#cell.log("debug", `PNode ${keeper} does not keep VNode ${vnode} at step ${step}: ${messageOf(error)}`);
+        // A keeper that has begun goes on by itself.
+        const refusal = hasCode(error, "deadline_exceeded") ? "" : this.#stumbles.add(keeper, vnode, error);
+        const why = refusal || `PNode ${keeper}: ${messageOf(error)}`;
+        this.#cell.log(refusal ? "warn" : "debug", `VNode ${vnode} at step ${step} is not kept there: ${why}`);
       } finally {
         this.#keeping.delete(name);
       }
     });
+  }
+}
+
+/** Fails when the signal aborts first; the work goes on. */
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  let leave = () => {};
+  const left = new Promise<never>((_, reject) => {
+    leave = () => reject(new DcnrError("cancelled", "nobody waits for it any more"));
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
+  });
+  try {
+    await Promise.race([work, left]);
+  } finally {
+    signal.removeEventListener("abort", leave);
   }
 }

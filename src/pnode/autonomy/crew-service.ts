@@ -3,7 +3,7 @@
 import { fail } from "../../core/errors.ts";
 import { parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import { wholeOf } from "../../core/whole.ts";
-import type { SignedCharter } from "../../crew/charter.ts";
+import { charterToWire, type SignedCharter } from "../../crew/charter.ts";
 import type { TenureOwner } from "../../crew/tenures.ts";
 import { SessionPeerService, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
@@ -23,7 +23,8 @@ export interface CrewServiceOptions {
   readonly data: (session: SessionId, hash: Sha256) => Promise<Uint8Array | undefined>;
   /** What an orchestrator said of a session; empty if that is not known here. */
   readonly describe: (session: SessionId) => Uint8Array;
-  readonly enlist: (charter: SignedCharter, caller: string | undefined) => void;
+  /** Gives the newer charter by which this PNode goes, if it has one. */
+  readonly enlist: (charter: SignedCharter, caller: string | undefined) => SignedCharter | undefined;
   readonly peers: CrewPeers;
   readonly crewOf: (session: string) => SessionCrew | undefined;
   readonly heard: (crew: SessionCrew, peer: string, incarnation: string, routes: string, news: WireNews) => void;
@@ -67,16 +68,17 @@ export function crewService(options: CrewServiceOptions): ServedService {
       // Others than its owner have only the line's state to hand on, as long as orchestrators say who owns what.
       if (!isOwner && !crew.isAlone && crew.stateAtLine(wanted.vnode) !== wanted.state)
         fail("permission_denied", `PNode ${peer} does not own VNode ${vnode}`);
-      const own = kept.of(crew.charter.session).filter((state) => state.vnode === wanted.vnode);
-      if (held === undefined && own.length >= keptPerVNodeMax)
-        fail("resource_exhausted", `${own.length} states of VNode ${vnode} are held here already`);
+      const count = kept.countOf(crew.charter.session, wanted.vnode);
+      const isNew = held !== wanted.state && !kept.isComing({ session: crew.charter.session, ...wanted });
+      if (isNew && count >= keptPerVNodeMax)
+        fail("resource_exhausted", `${count} states of VNode ${vnode} are held here already`);
       const from = [{ pnode: peer, routes: crew.routesOf(peer) }, ...crew.sources(wanted.state)];
       await crew.keeping.fetchAndKeep(wanted, from, signal, crew.memoryBytesOf(wanted.vnode));
-      return { holder: holderToWire(self.pnode, crew.keeping.keptForOther()) };
+      return { holder: holderToWire(self.pnode, crew.keeping.ownList) };
     },
     enlist: async ({ charter }, { caller }) => {
-      enlist(charter ?? fail("invalid_argument", "there is no charter"), caller.id);
-      return {};
+      const newer = enlist(charter ?? fail("invalid_argument", "there is no charter"), caller.id);
+      return newer === undefined ? {} : { newer: charterToWire(newer) };
     },
     describe: async ({ session }, { caller }) => {
       const [crew] = admitted(session, caller.id);

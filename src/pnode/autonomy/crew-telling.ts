@@ -1,18 +1,24 @@
 // News between the PNodes of a crew: who is told, and what each of them is known to know already.
 
+import { create, toBinary } from "@bufbuild/protobuf";
 import { hasCode, messageOf } from "../../core/errors.ts";
 import { charterToWire, type SignedCharter } from "../../crew/charter.ts";
 import type { CrewState } from "../../crew/crew.ts";
-import type { CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import { CrewNewsSchema, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { CrewCell } from "./crew-cell.ts";
-import { newsToWire } from "./crew-wire.ts";
-import type { Peer } from "./peers.ts";
+import { type KnownThere, newsToWire } from "./crew-wire.ts";
+import { type Peer, tellTimeoutMs } from "./peers.ts";
 
 /** A larger crew is told in turns: a few neighbours each time, and a few by chance. */
 const tellAllMax = 8;
 const tellNeighbours = 3;
+/**
+ * Of a question and its answer. Half would be right on the average, but the youngest word counts: what came late, told back and forth,
+ * would stay young. All of it would make large crews with long ways take the living for dead.
+ */
+const wayShare = 0.75;
 
-type Known = Parameters<typeof newsToWire>[2];
+const nothing: KnownThere = { known: new Map(), revision: -1n, tenuresHash: "" };
 
 export class CrewTelling {
   readonly #cell: CrewCell;
@@ -20,20 +26,32 @@ export class CrewTelling {
   readonly #told: () => { readonly state: CrewState; readonly signed: SignedCharter };
   readonly #telling = new Set<string>();
   /** What each peer said that it knows, when it last answered. */
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, KnownThere>();
+
+  /** Of all that was told, before it is packed for its way. */
+  newsBytes = 0;
+  /** How long news of each peer is on its way, by its last answer. */
+  readonly #waysMs = new Map<string, number>();
 
   constructor(cell: CrewCell, told: () => { readonly state: CrewState; readonly signed: SignedCharter }) {
     this.#cell = cell;
     this.#told = told;
   }
 
-  knows(peer: string, known: Known): void {
+  knows(peer: string, known: KnownThere): void {
     this.#known.set(peer, known);
   }
 
-  newsFor(peer: string) {
+  /** How long news of a peer is on its way; of one that never answered, as long as it can be. */
+  wayMs(peer: string): number {
+    return this.#waysMs.get(peer) ?? tellTimeoutMs;
+  }
+
+  newsFor(peer: string): WireNews {
     const { state, signed } = this.#told();
-    return newsToWire(state, signed, this.#known.get(peer) ?? { known: new Map(), revision: -1n }, this.#cell);
+    const news = create(CrewNewsSchema, newsToWire(state, signed, this.#known.get(peer) ?? nothing, this.#cell));
+    this.newsBytes += toBinary(CrewNewsSchema, news).byteLength;
+    return news;
   }
 
   tell(peer: Peer): void {
@@ -44,7 +62,9 @@ export class CrewTelling {
     tasks.run(`news for PNode ${pnode}`, async () => {
       try {
         const request = { incarnation: self.incarnation, routes: routes(), news: this.newsFor(pnode) };
+        const askedMs = this.#cell.nowMs;
         const { incarnation, news } = await peers.tell(peer, request);
+        this.#waysMs.set(pnode, wayShare * (this.#cell.nowMs - askedMs));
         if (news !== undefined && !this.#cell.isStopped) this.onNews(pnode, incarnation, news);
       } catch (error) {
         this.#cell.log("debug", `PNode ${pnode} does not hear: ${messageOf(error)}`);
@@ -56,15 +76,19 @@ export class CrewTelling {
     });
   }
 
-  /** It has forgotten that it is of the crew: with its disk, most likely. */
+  /** It has forgotten that it is of the crew, with its disk; or a newer charter, of which nothing was heard here, names others. */
   async #enlist(peer: Peer): Promise<void> {
     this.#known.delete(peer.pnode);
     try {
-      await this.#cell.options.peers.enlist(peer, { charter: charterToWire(this.#told().signed) });
+      const { newer } = await this.#cell.options.peers.enlist(peer, { charter: charterToWire(this.#told().signed) });
+      if (newer !== undefined && !this.#cell.isStopped) this.onCharter(newer);
     } catch (error) {
       this.#cell.log("debug", `PNode ${peer.pnode} takes no charter: ${messageOf(error)}`);
     }
   }
+
+  /** Set by whoever checks them. */
+  onCharter: (signed: SignedCharter) => void = () => {};
 
   /** Set by whoever checks charters that come with answers. */
   onNews: (pnode: string, incarnation: string, news: WireNews) => void = () => {};

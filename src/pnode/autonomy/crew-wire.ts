@@ -8,6 +8,7 @@ import { charterToWire, type SignedCharter, tenureFromWire, tenureToWire } from 
 import type { CrewNews, CrewState } from "../../crew/crew.ts";
 import type { HeldState, HolderList } from "../../crew/holdings.ts";
 import { toldOf } from "../../crew/sightings.ts";
+import { hashOfTenures } from "../../crew/tenures.ts";
 import type {
   CrewNewsSchema,
   HolderSchema,
@@ -48,7 +49,8 @@ export function holderFromWire({ pnode, sequence, states }: WireHolder): HolderL
   };
 }
 
-export function newsFromWire(wire: WireNews): CrewNews {
+/** As of its arrival: its ages are of when it was sent. If they did not count the way, what is told back and forth would never grow old. */
+export function newsFromWire(wire: WireNews, wayMs: number): CrewNews {
   if (wire.holders.length > listMax || wire.sightings.length > listMax || wire.tenures.length > statesMax)
     fail("invalid_argument", "news of a crew is longer than any crew can be");
   return {
@@ -58,26 +60,40 @@ export function newsFromWire(wire: WireNews): CrewNews {
     tenures: wire.tenures.map(tenureFromWire),
     sightings: wire.sightings.map(({ pnode, incarnation, ageMs, routes }) => ({
       ...{ pnode, incarnation, routes },
-      ageMs: Number.isFinite(ageMs) ? ageMs : Number.MAX_SAFE_INTEGER,
+      ageMs: Number.isFinite(ageMs) ? Math.max(0, ageMs) + wayMs : Number.MAX_SAFE_INTEGER,
     })),
-    orchestratorAgeMs: Number.isFinite(wire.orchestratorAgeMs) ? wire.orchestratorAgeMs : -1,
+    orchestratorAgeMs: isAge(wire.orchestratorAgeMs) ? wire.orchestratorAgeMs + wayMs : -1,
   };
 }
 
+function isAge(ageMs: number): boolean {
+  return Number.isFinite(ageMs) && ageMs >= 0;
+}
+
+/** What one of the crew has said that it knows. */
+export interface KnownThere {
+  /** The newest list of each holder. */
+  readonly known: ReadonlyMap<string, number>;
+  /** Of its charter. */
+  readonly revision: bigint;
+  readonly tenuresHash: string;
+}
+
 /**
- * Without what the other knows: its lists by sequence, and its charter if that is as new. While an orchestrator is there nobody
- * takes lists of others, so they are not sent.
+ * Without what the other knows: lists by their sequence, who hosts what by its hash, and the charter by its revision. While an orchestrator
+ * is there nobody takes lists of others, nor their word of who hosts what, so they are not sent.
  */
 export function newsToWire(
   state: CrewState,
   signed: SignedCharter,
-  other: { readonly known: ReadonlyMap<string, number>; readonly revision: bigint },
+  other: KnownThere,
   { nowMs, isAlone }: { readonly nowMs: number; readonly isAlone: boolean },
 ): MessageInitShape<typeof CrewNewsSchema> {
   const { charter, holdings, sightings, tenures, line, turn, orchestratorAtMs } = state;
   const unknown = [...holdings].filter(
     ([pnode, { sequence }]) => (isAlone || pnode === state.self.pnode) && sequence > (other.known.get(pnode) ?? -1),
   );
+  const tenuresHash = hashOfTenures(tenures);
   return {
     session: charter.session,
     charterRevision: charter.revision,
@@ -85,7 +101,8 @@ export function newsToWire(
     turn: BigInt(turn),
     holders: unknown.map(([pnode, list]) => holderToWire(pnode, list)),
     known: Array.from(holdings, ([pnode, { sequence }]) => ({ pnode, sequence: BigInt(sequence) })),
-    tenures: Array.from(tenures.values(), tenureToWire),
+    tenures: isAlone && other.tenuresHash !== tenuresHash ? Array.from(tenures.values(), tenureToWire) : [],
+    tenuresHash,
     sightings: toldOf(sightings, nowMs).filter(({ incarnation }) => incarnation !== ""),
     orchestratorAgeMs: Math.max(0, nowMs - orchestratorAtMs),
     ...(charter.revision > other.revision ? { charter: charterToWire(signed) } : {}),

@@ -69,6 +69,92 @@ test("a state that could not be kept whole leaves nothing behind", async () => {
   assert.deepEqual([kept.of(session), await storage.list()], [[], []]);
 });
 
+const wanted = { session, vnode, step: 1, trail: "" as const, trailBytes: 0 };
+
+test("a second attempt brings only what is missing, until nobody wants the state any more", async () => {
+  const storage = memoryKept();
+  const kept = new KeptStates(storage);
+  const { manifest, bring, brought } = stateOf([1, 2, 3]);
+  const breaking = async (hash: Sha256) => (hash === manifest.parts[2] ? assert.fail("the line broke") : bring(hash));
+  await assert.rejects(kept.keep({ ...wanted, manifest, bring: breaking }), /broke/);
+  assert.deepEqual([kept.of(session), kept.countOf(session, vnode)], [[], 1], "it counts as one that lies here");
+  await kept.keep({ ...wanted, manifest, bring });
+  assert.deepEqual(brought, manifest.parts);
+  assert.deepEqual([kept.of(session).length, kept.countOf(session, vnode)], [1, 1]);
+
+  for (const drop of [() => kept.dropBelow(session, 2), () => kept.forget(session)]) {
+    const other = stateOf([1, 2, 9]);
+    const halting = async (hash: Sha256) => (hash === other.manifest.parts[2] ? assert.fail("it broke") : bring(hash));
+    await assert.rejects(kept.keep({ ...wanted, manifest: other.manifest, bring: halting }), /broke/);
+    await drop();
+    assert.deepEqual([await storage.list(), kept.countOf(session, vnode)], [[], 0]);
+  }
+});
+
+test("what has come of a state that is not whole is nobody's but its session's", async () => {
+  const kept = new KeptStates(memoryKept());
+  const { manifest, bring } = stateOf([1, 2]);
+  const [first, second] = manifest.parts as [Sha256, Sha256];
+  const other = "s-2" as SessionId;
+  await kept.keep({ ...wanted, session: other, manifest: stateOf([2]).manifest, bring });
+  const breaking = async (hash: Sha256) => (hash === second ? assert.fail("it broke") : bring(hash));
+  await assert.rejects(kept.keep({ ...wanted, manifest, bring: breaking }), /broke/);
+  assert.deepEqual([kept.isOf(session, first), kept.isOf(session, second)], [true, false]);
+  assert.equal(kept.isOf(other, first), false);
+});
+
+test("a state that the disk does not take leaves its room to others, and what cannot fit is not begun", async () => {
+  const storage = { ...memoryKept(), freeBytes: () => 8 };
+  const kept = new KeptStates({
+    ...storage,
+    write: (name, content) =>
+      storage.list().then((names) => (names.length === 2 ? assert.fail("full") : storage.write(name, content))),
+  });
+  await assert.rejects(kept.keep({ ...wanted, ...stateOf([1, 2]) }), /full/);
+  assert.deepEqual([await storage.list(), kept.countOf(session, vnode)], [[], 0]);
+  const large = stateOf([1, 2, 3]);
+  await assert.rejects(kept.keep({ ...wanted, ...large }), { code: "resource_exhausted" });
+  assert.deepEqual(large.brought, []);
+});
+
+test("two that ask at once to keep a state wait for one: nothing of it stays when it is dropped", async () => {
+  const storage = memoryKept();
+  const kept = new KeptStates(storage);
+  const [first, other] = [stateOf([1, 2]), stateOf([1, 3])];
+  await Promise.all([first, first, other].map((state) => kept.keep({ ...wanted, ...state })));
+  assert.deepEqual(first.brought, first.manifest.parts);
+  assert.equal(kept.of(session).length, 1, "a step has one state");
+  await kept.dropBelow(session, 2);
+  assert.deepEqual(await storage.list(), []);
+});
+
+test("what is still on its way when its session is forgotten is not kept", async () => {
+  const storage = memoryKept();
+  const kept = new KeptStates(storage);
+  const { manifest, bring } = stateOf([1, 2]);
+  let arrive = () => {};
+  const slow = (hash: Sha256) =>
+    new Promise<Uint8Array>((resolve) => {
+      arrive = () => resolve(bring(hash));
+    });
+  const keeping = kept.keep({ ...wanted, manifest, bring: slow });
+  await new Promise(setImmediate);
+  const forgetting = kept.forget(session);
+  arrive();
+  await assert.rejects(keeping, /not needed any more/);
+  await forgetting;
+  assert.deepEqual([kept.of(session), await storage.list()], [[], []]);
+});
+
+test("a PNode that starts again drops states of sessions of which it has no charter", async () => {
+  const storage = memoryKept();
+  const before = new KeptStates(storage);
+  await before.keep({ ...wanted, ...stateOf([1]) });
+  const after = new KeptStates(storage);
+  await after.open();
+  assert.deepEqual([after.all(), await storage.list()], [[], []]);
+});
+
 test("a trail tells the hashes of the steps before a state, without gaps, the newest first to stay", () => {
   const hashes = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, index) => ({ step: from + index, hash: sha256(`${from + index}`) }));

@@ -5,9 +5,10 @@ import type { Bandwidth } from "../../core/bandwidth.ts";
 import { fail } from "../../core/errors.ts";
 import type { Digest } from "../../core/hash.ts";
 import type { PNodeId, Sha256 } from "../../core/ids.ts";
+import { untilEither } from "../../core/signals.ts";
 import type { World } from "../../core/world.ts";
 import { SessionPeerService } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
-import { chunkBytesMax, type Network, type RequestInit, type ResponseOf } from "../../protocol/network.ts";
+import type { Network, RequestInit, ResponseOf } from "../../protocol/network.ts";
 import { withKey } from "../../protocol/routes/address.ts";
 
 export interface Peer {
@@ -24,10 +25,14 @@ export interface CrewPeersOptions {
 }
 
 /** News is small: a peer that does not answer within this is not heard. */
-const tellTimeoutMs = 1_500;
-/** A peer that sends nothing of a blob for this long is given up; somebody else may have it. */
-const stallMs = 5_000;
-/** Keeping takes as long as the state takes to travel; afterwards it is asked for again. */
+export const tellTimeoutMs = 1_500;
+/** A peer that sends nothing of a blob for this long, and of whom nobody hears either, is given up; somebody else may have it. */
+const quietMs = 5_000;
+/** One that is heard has a slow line, which others share, and longer. */
+const quietTimesMax = 6;
+/** A home's line takes a second for it, also where several are on their way at once. */
+const pieceBytes = 64 << 10;
+/** The keeper goes on with what it has begun, however long that takes: whoever asks again waits for the same. */
 const keepTimeoutMs = 120_000;
 
 /** A definition may be long, and a home's line slow. */
@@ -65,26 +70,28 @@ export class CrewPeers {
     return network.call(placeOf(peer), SessionPeerService.method.describe, { session }, options);
   }
 
-  /** `room` makes memory for the size that the peer says, or refuses it. */
+  /** `room` makes memory for the size that the peer says, or refuses it. `isThere`: whether anybody hears of the peer. */
   async fetch(
     peer: Peer,
-    session: string,
-    hash: Sha256,
+    { session, hash }: { readonly session: string; readonly hash: Sha256 },
     room: (bytes: number) => Uint8Array,
+    isThere: () => boolean,
     outer: AbortSignal,
   ): Promise<Uint8Array> {
     const { network, world, digest } = this.#options;
     const stalled = new AbortController();
-    const signal = AbortSignal.any([this.#options.signal, outer, stalled.signal]);
     let cancel = () => {};
-    const arm = () => {
+    const arm = (quietTimes = 1) => {
       cancel();
-      cancel = world.timers.after(stallMs, () => stalled.abort());
+      cancel = world.timers.after(quietMs, () => {
+        if (quietTimes < quietTimesMax && isThere()) arm(quietTimes + 1);
+        else stalled.abort();
+      });
     };
     arm();
     let content: Uint8Array | undefined;
     let filled = 0;
-    try {
+    const fill = async (signal: AbortSignal) => {
       const pieces = network.watch(placeOf(peer), SessionPeerService.method.fetch, { session, hash }, { signal });
       for await (const { bytes, data } of pieces) {
         arm();
@@ -93,9 +100,8 @@ export class CrewPeers {
         content.set(data, filled);
         filled += data.byteLength;
       }
-    } finally {
-      cancel();
-    }
+    };
+    await untilEither([this.#options.signal, outer, stalled.signal], fill).finally(() => cancel());
     if (content === undefined || filled !== content.byteLength)
       fail("unavailable", `PNode ${peer.pnode} sent ${filled} bytes of blob ${hash}`);
     if ((await digest(content)) !== hash) fail("data_loss", `blob ${hash} came damaged from PNode ${peer.pnode}`);
@@ -104,8 +110,8 @@ export class CrewPeers {
 
   /** The answering side of `fetch`. */
   async *pieces(content: Uint8Array, signal: AbortSignal): AsyncGenerator<{ bytes: bigint; data: Uint8Array }> {
-    for (let from = 0; from === 0 || from < content.byteLength; from += chunkBytesMax) {
-      const data = content.subarray(from, from + chunkBytesMax);
+    for (let from = 0; from === 0 || from < content.byteLength; from += pieceBytes) {
+      const data = content.subarray(from, from + pieceBytes);
       await this.#options.bandwidth.take(data.byteLength, signal);
       yield { bytes: BigInt(content.byteLength), data };
     }

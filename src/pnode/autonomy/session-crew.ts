@@ -11,6 +11,7 @@ import {
   heardNews,
   isAlive,
   isAlone,
+  isLonely,
   isOver,
   look,
   openCrew,
@@ -18,9 +19,10 @@ import {
   stoodStill,
   toldTenures,
   withLine,
+  withoutLine,
 } from "../../crew/crew.ts";
 import { disputed } from "../../crew/holdings.ts";
-import { withSightings } from "../../crew/sightings.ts";
+import { areAtSamePlaces, withSightings } from "../../crew/sightings.ts";
 import { isOwnedBy, isTakeover, type Tenure } from "../../crew/tenures.ts";
 import type { CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Assignment } from "../assignment.ts";
@@ -30,6 +32,9 @@ import { CrewTelling } from "./crew-telling.ts";
 import { newsFromWire } from "./crew-wire.ts";
 import type { Peer } from "./peers.ts";
 
+/** Within this, those who are there have told what they hold, and copies were made anew of what a lost machine held. */
+const lonelyMs = 10_000;
+
 export class SessionCrew {
   readonly #options: SessionCrewOptions;
   readonly keeping: CrewKeeping;
@@ -38,6 +43,10 @@ export class SessionCrew {
   #signed: SignedCharter;
   /** Newest line that an orchestrator told. */
   #storeLine: number;
+  /** Since when nobody would draw the line that was drawn here. */
+  #lonelySinceMs: number | undefined;
+  /** Something is hosted whose state at the line nobody is known to hold. */
+  #isBelow = false;
   #tickDueMs: number;
   #cancelTick: Cancel = () => {};
   #stopped = false;
@@ -177,13 +186,17 @@ export class SessionCrew {
 
   heard(peer: string, incarnation: string, routes: string, wire: WireNews): void {
     const nowMs = this.#nowMs;
-    const news = newsFromWire(wire);
+    const news = newsFromWire(wire, this.telling.wayMs(peer));
     const known = new Map(wire.known.map(({ pnode, sequence }) => [pnode, Number(sequence)]));
-    this.telling.knows(peer, { known, revision: wire.charterRevision });
+    this.telling.knows(peer, { known, revision: wire.charterRevision, tenuresHash: hashOrNone(wire.tenuresHash) });
     this.keeping.outrun(known.get(this.#options.self.pnode) ?? 0);
     const sighted = withSightings(this.#state.sightings, [{ pnode: peer, incarnation, ageMs: 0, routes }], nowMs);
     const before = this.#heardOrchestrator({ ...this.#state, sightings: sighted });
     this.#change(heardNews(before, peer, news, nowMs, { rules: this.#options.rules, timings: this.#timings }));
+    if (this.#state.holdings !== before.holdings) this.#noticeDisputes();
+  }
+
+  #noticeDisputes(): void {
     for (const { vnode, step } of disputed(this.#state.holdings)) {
       const name = `${vnode} ${step}`;
       if (this.#disputes.has(name)) continue;
@@ -287,8 +300,10 @@ export class SessionCrew {
   #tick(): void {
     const nowMs = this.#nowMs;
     this.#change(stoodStill(this.#heardOrchestrator(this.#state), nowMs - this.#tickDueMs, nowMs));
+    this.#giveUpLost();
     this.#look();
     this.#letGoWhenOver();
+    this.#dropLonelyLine(nowMs);
     this.keeping.holdLine();
     this.keeping.replicate();
     this.telling.tellAll(false);
@@ -301,7 +316,8 @@ export class SessionCrew {
     const { state, takeovers } = look(this.#state, {
       ...{ nowMs: this.#nowMs, wallMs: world.clock.wallMs(), timings: this.#timings, rules },
       lastStep: hooks.lastStep(),
-      isTaken: (vnode) => hosted.has(vnode) || !this.#canHost(vnode),
+      isTaken: (vnode) => hosted.has(vnode) || stateAtLine(this.#state, vnode) === undefined,
+      hasRoom: (vnodes) => hooks.hasRoom(vnodes),
     });
     this.#change(state);
     for (const tenure of takeovers) this.#takeOver(tenure);
@@ -316,8 +332,23 @@ export class SessionCrew {
     for (const { vnode } of hooks.hosted()) hooks.giveUp(vnode);
   }
 
-  #canHost(vnode: VNodeId): boolean {
-    return stateAtLine(this.#state, vnode) !== undefined && this.#options.hooks.hasRoom(vnode);
+  /**
+   * With an orchestrator back, the others neither believe a line that one of them drew alone nor need what lies below it from anywhere
+   * else: what is hosted here has thrown that away and would be waited for for ever.
+   */
+  #dropLonelyLine(nowMs: number): void {
+    const { hooks, orchestratorHeardMs } = this.#options;
+    const isAttached = !this.isAlone && orchestratorHeardMs() !== undefined;
+    if (!isAttached || !isLonely(this.#state, this.#storeLine, nowMs, this.#timings)) {
+      this.#lonelySinceMs = undefined;
+      return;
+    }
+    this.#lonelySinceMs ??= nowMs;
+    if (nowMs - this.#lonelySinceMs < lonelyMs) return;
+    this.#lonelySinceMs = undefined;
+    this.#log("warn", `nobody else holds the line ${this.line}, drawn here alone: back to ${this.#storeLine}`);
+    this.#change(withoutLine(this.#state, this.#storeLine));
+    hooks.startOver();
   }
 
   #takeOver({ vnode, epoch, count, owners }: Tenure): void {
@@ -337,14 +368,23 @@ export class SessionCrew {
     if (next === before) return;
     this.#state = next;
     if (next.line !== before.line || next.turn !== before.turn) this.#applyLine();
-    if (next.tenures !== before.tenures || next.sightings !== before.sightings) this.#applyTenures();
+    else if (this.#isBelow && next.holdings !== before.holdings) this.#raiseHosts();
+    if (next.tenures !== before.tenures || !areAtSamePlaces(next.sightings, before.sightings)) this.#applyTenures();
     this.#wake();
   }
 
-  #applyLine(): void {
-    const { kept, hooks, tasks } = this.#options;
-    const { line, turn, lineBefore } = this.#state;
+  /** A line may be heard of before anybody who holds its states: those who are below it then are raised when one is known. */
+  #raiseHosts(): void {
+    const { hooks } = this.#options;
+    const { line, turn } = this.#state;
+    this.#isBelow = hooks.hosted().some(({ vnode }) => stateAtLine(this.#state, vnode) === undefined);
     hooks.onLine(line, turn, (vnode) => stateAtLine(this.#state, vnode));
+  }
+
+  #applyLine(): void {
+    const { kept, tasks } = this.#options;
+    const { lineBefore } = this.#state;
+    this.#raiseHosts();
     tasks.run("drop states below the line", async () => {
       const before = kept.changes;
       await kept.dropBelow(this.charter.session, lineBefore);
@@ -353,8 +393,13 @@ export class SessionCrew {
   }
 
   #applyTenures(): void {
+    this.#options.hooks.onTenures([...this.#state.tenures.values()], (pnode) => this.routesOf(pnode));
+    this.#giveUpLost();
+  }
+
+  /** What somebody else hosts by now. */
+  #giveUpLost(): void {
     const { hooks, rules, self } = this.#options;
-    hooks.onTenures([...this.#state.tenures.values()], (pnode) => this.routesOf(pnode));
     for (const { vnode, epoch } of hooks.hosted()) {
       const tenure = this.tenureOf(vnode);
       if (tenure === undefined || epoch > tenure.epoch || isOwnedBy(tenure, self) || rules.losersGoOn) continue;
@@ -367,4 +412,9 @@ export class SessionCrew {
   #log(level: "debug" | "info" | "warn" | "error", message: string, fields: Record<string, number> = {}): void {
     this.#options.world.log(level, message, { session: this.charter.session, ...fields });
   }
+}
+
+/** A peer of an earlier version tells none. */
+function hashOrNone(text: string): string {
+  return text.length === 64 ? text : "";
 }

@@ -38,8 +38,10 @@ export interface ConductorOptions {
   readonly stageMs: () => number;
   /** A small model beside the head; undefined where there is none, or none yet. */
   readonly drafter?: () => Drafter | undefined;
+  /** Names requests: no two under one epoch alike, also where a conductor follows another one. */
+  readonly nextRequest: () => number;
   /** Hears what logits were chosen from, where answers are checked. */
-  readonly onLogits?: (rows: readonly RecordedRow[], logits: Float32Array) => void;
+  readonly onLogits?: (row: RecordedRow, logits: Float32Array) => void;
   /** Ways to be faster that change no answer; both are on unless a test compares. */
   readonly without?: readonly ("drafts" | "prefixes")[];
 }

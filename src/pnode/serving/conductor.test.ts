@@ -4,19 +4,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DcnrError } from "../../core/errors.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import type { Constraint } from "../../models/choosing.ts";
+import { hashesOfRows, rootOf } from "./answer-rows.ts";
 import {
   alone,
   answerTo,
   chanceOf,
+  classes,
   context,
   draftThat,
   isOver,
+  logitsOf,
   type Reader,
   read,
   requestOf,
   Stages,
   stagesCount,
+  tensorOf,
+  valuesOf,
 } from "./conductor.testing.ts";
 import type { ConductorOptions, TokenRequest } from "./conductor-options.ts";
 import { rowsMax } from "./pass.ts";
@@ -98,13 +104,15 @@ for (const [what, options] of Object.entries(settings))
       const chance = chanceOf(seed);
       const stages = new Stages(options);
       const readers: { reader: Reader; request: TokenRequest; left: AbortController; leaves: boolean }[] = [];
+      const names = new Map<TokenRequest, string>();
       const disturb = () => {
         if (readers.length < 60 && chance() < 0.1) {
           const left = new AbortController();
           // Some ask alike: their prompts begin with the same tokens.
           const kind = 1 + (readers.length % 3 === 0 ? 0 : readers.length);
           const request = { ...requestOf(kind, 1 + Math.floor(chance() * 70), 1 + Math.floor(chance() * 30)) };
-          readers.push({ reader: read(stages.conductor, request, left.signal), request, left, leaves: chance() < 0.2 });
+          const reader = read(stages.conductor, request, left.signal, (name) => names.set(request, name));
+          readers.push({ reader, request, left, leaves: chance() < 0.2 });
         }
         if (chance() < 0.01) stages.stages[Math.floor(chance() * stagesCount)]?.forget();
         if (chance() < 0.005) stages.conductor.reset();
@@ -116,6 +124,7 @@ for (const [what, options] of Object.entries(settings))
         assert.equal(reader.error, undefined);
         const answer = answerTo(request);
         assert.deepEqual(reader.tokens, left.signal.aborted ? answer.slice(0, reader.tokens.length) : answer);
+        if (reader.tokens.length > 0) checkRows(stages, names.get(request) as string, request.prompt, reader.tokens);
       }
       assert.ok(stages.mostCaches <= rowsMax + 64 + 8, `${stages.mostCaches} caches`);
       assert.ok(stages.mostInFlight <= 9);
@@ -213,3 +222,23 @@ test("a model whose part stays away does not keep anybody waiting for ever", asy
   const { reader } = await alone(requestOf(1, 3, 8), chanceOf(1), ({ stages }) => stages[1]?.forget());
   assert.match(String(reader.error), /missing for \d+ s/);
 });
+
+/** Whatever was lost, guessed wrongly or shared on the way, every stage remembers what follows from the tokens, and nothing else. */
+function checkRows({ stages }: Stages, name: string, prompt: readonly number[], answer: readonly number[]): void {
+  const tokens = [...prompt, ...answer].slice(0, -1);
+  const first = prompt.length - 1;
+  const values = valuesOf(tokens);
+  const chosenFrom = (values.pop() as string[]).slice(first);
+  const data = Float32Array.from(chosenFrom.flatMap(logitsOf));
+  const logits: Tensor = { dtype: "float32", shape: [chosenFrom.length, classes], data };
+  for (const [index, came] of values.entries()) {
+    const told = stages[index]?.rows.roots(name, (passage) => (passage === "sent logits" ? first : 0), tokens.length);
+    assert.equal(told?.get("got values"), rootFrom(tensorOf(came)), `answer ${name}, stage ${index}`);
+    if (index === stagesCount - 1) assert.equal(told?.get("sent logits"), rootFrom(logits), `answer ${name}`);
+  }
+}
+
+function rootFrom(tensor: Tensor): string | undefined {
+  const rows = tensor.shape[0] ?? 0;
+  return rootOf(hashesOfRows(tensor, rows), 0, rows);
+}

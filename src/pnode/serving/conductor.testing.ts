@@ -5,9 +5,11 @@ import assert from "node:assert/strict";
 import { setImmediate as settled } from "node:timers/promises";
 import { sha256 } from "../../core/hash.ts";
 import { randomKey, uniformAt } from "../../core/numbers/random.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { Chooser } from "../../models/choosing.ts";
 import { greedy } from "../../models/sampling.ts";
+import { AnswerRows } from "./answer-rows.ts";
 import { Conductor } from "./conductor.ts";
 import type { ConductorOptions, TokenRequest } from "./conductor-options.ts";
 import { type Drafter, type DrafterOptions, ModelDrafter } from "./drafter.ts";
@@ -28,6 +30,8 @@ class Stage {
   caches = new Map<string, string[]>();
   queue: Message[] = [];
   turn: Turn = { epoch: -1, attempt: 0 };
+  /** What came in, and at the last one what was chosen from. */
+  readonly rows = new AnswerRows(1 << 20);
 
   /** Undefined if it cannot take part; otherwise what goes on. */
   run({ pass, values }: Message): Message | "old" | undefined {
@@ -35,6 +39,7 @@ class Stage {
     if (isLater(pass, this.turn)) this.caches.clear();
     this.turn = pass;
     for (const request of pass.dropped) this.caches.delete(request);
+    this.rows.record(pass.epoch, pass.rows, "got values", tensorOf(values.flat()));
     const results: string[][] = [];
     for (const [row, { request, position, shared }] of pass.rows.entries()) {
       if (shared) {
@@ -59,8 +64,25 @@ class Stage {
   }
 }
 
+/** A row for each value. */
+export function tensorOf(values: readonly string[]): Tensor {
+  const data = Int32Array.from(values, (value) => Number.parseInt(sha256(value).slice(0, 7), 16));
+  return { dtype: "int32", shape: [data.length, 1], data };
+}
+
 export function logitsOf(value: string): number[] {
   return Array.from({ length: classes }, (_, i) => Number.parseInt(value.slice(i, i + 4), 16));
+}
+
+/** What comes into each stage for each of these tokens, and what the last one makes of them. */
+export function valuesOf(tokens: readonly number[]): string[][] {
+  const values = [tokens.map(String)];
+  while (values.length <= stagesCount) {
+    const made: string[] = [];
+    for (const value of values.at(-1) as string[]) made.push(sha256(`${made.at(-1)}|${value}`));
+    values.push(made);
+  }
+  return values;
 }
 
 /** The answer to a request, without any conductor: each token from all before it. */
@@ -90,6 +112,7 @@ export function answerTo(request: TokenRequest): number[] {
 export class Stages {
   readonly stages = Array.from({ length: stagesCount }, () => new Stage());
   readonly conductor: Conductor;
+  #requests = 0;
   readonly #timers: { atMs: number; callback: () => void }[] = [];
   #nowMs = 0;
   mostCaches = 0;
@@ -118,6 +141,11 @@ export class Stages {
     };
     this.conductor = new Conductor({
       ...{ pnode: "p", epoch: 1, context, world, positionsMax: 16 * context, stageMs: () => 1 },
+      nextRequest: () => ++this.#requests,
+      onLogits: (row, logits) => {
+        const shape = [row.tokens, classes];
+        this.stages.at(-1)?.rows.chose(1, row, { dtype: "float32", shape, data: logits });
+      },
       ...options,
       feed: (pass, ids) => {
         assert.ok(pass.rows.length <= rowsMax && tokensIn(pass) <= passTokensMax);
@@ -221,13 +249,20 @@ export interface Reader {
   error: unknown;
 }
 
-export function read(conductor: Conductor, request: TokenRequest, signal = new AbortController().signal): Reader {
+/** `onName` hears what stages call the answer. */
+export function read(
+  conductor: Conductor,
+  request: TokenRequest,
+  signal = new AbortController().signal,
+  onName: (name: string) => void = () => {},
+): Reader {
   const reader: Reader = { tokens: [], finish: "", error: undefined };
   const answers = conductor.generate(request, signal);
   void (async () => {
     try {
-      for await (const { tokens, finish } of answers) {
+      for await (const { tokens, request: name, finish } of answers) {
         reader.tokens.push(...tokens);
+        if (name !== undefined) onName(name);
         if (finish) reader.finish = finish;
       }
       reader.finish ||= "aborted";

@@ -45,7 +45,6 @@ export class Conductor {
   readonly #guessing: Guessing;
   readonly #ways: Ways;
   #dropped: string[] = [];
-  #requests = 0;
   #passes = 0;
   #attempt = 0;
   #sharedPositions = 0;
@@ -116,7 +115,7 @@ export class Conductor {
 
   #request(wish: Pick<Active, "prompt" | "maxTokens" | "adapter" | "reads" | "produced">): Active {
     const [guesses, answers] = [this.#guessing.open(), new AnswerQueue()];
-    const key = String(++this.#requests);
+    const key = String(this.#options.nextRequest());
     return { ...wish, key, guesses, position: 0, answers };
   }
 
@@ -259,7 +258,6 @@ export class Conductor {
     this.#progressMs = this.#options.world.clock.monotonicMs();
     const tokens = sent.pieces.reduce((sum, { ids }) => sum + ids.length, 0);
     this.#pace.observe(tokens, this.#progressMs - sent.sentMs, sent.isAlone);
-    this.#options.onLogits?.(sent.pieces.filter(({ logits: wanted }) => wanted > 0).map(chosenFrom), logits.values);
     let [row, state] = [0, 0];
     for (const piece of sent.pieces) {
       const { request } = piece;
@@ -278,6 +276,7 @@ export class Conductor {
     const { reads } = piece.request;
     if (reads.kind === "vector") return takeStates(piece, reads.pool, states);
     const { accepted, isOver } = takeTokens(piece, logits, reads.chooser, this.#options.context);
+    if (piece.logits > 0) this.#options.onLogits?.(chosenFrom(piece, accepted), rowsAt(logits, 0, 1 + accepted).values);
     this.#guessing.observe(piece.request, piece.guessedBy, piece.drafts.length, accepted);
     return isOver;
   }
@@ -360,7 +359,7 @@ export class Conductor {
   }
 }
 
-/** The rows whose logits a piece has. */
-function chosenFrom({ request, position, ids, logits }: Piece): RecordedRow {
-  return { request: request.key, position: position + ids.length - logits, tokens: logits };
+/** The last known token, and guesses that were right. */
+function chosenFrom({ request, position, ids, logits }: Piece, accepted: number): RecordedRow {
+  return { request: request.key, position: position + ids.length - logits, tokens: 1 + accepted };
 }

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { compileText } from "../../network/compile.ts";
 import { DataType, TensorSchema } from "../../protocol/gen/dcnr/v1/common_pb.ts";
-import { Forwards } from "./forwards.ts";
+import { Forwards, samplesMaxOf } from "./forwards.ts";
 import type { ServingContext } from "./serving-context.ts";
 
 const context = {
@@ -20,4 +21,14 @@ test("ids that the vocabulary does not have are refused by name, before anything
   await assert.rejects(forward(1, 10), /token 10 is outside the model's vocabulary of 10/);
   await assert.rejects(forward(-1, 1), /token -1 is outside the model's vocabulary of 10/);
   assert.deepEqual(await forward(0, 9), { outputs: {} });
+});
+
+test("samples of one pass came in one message, and where positions are computed they are no more than at once", () => {
+  const plan = compileText(`nodes:
+  - { id: table, type: embedder, config: { vocab_size: 5, dim: 4, seq_len: 4096, position_encoding: none } }
+  - { id: logits, type: linear, config: { out_dim: 5 } }
+edges: [{ from: table, to: logits }]
+outputs: [{ name: logits, node_id: logits }]`);
+  assert.equal(samplesMaxOf(plan, true), (4 << 20) / (4 * 4096));
+  assert.equal(samplesMaxOf(plan, false), (1 << 16) / 4096);
 });

@@ -1,19 +1,31 @@
 // Explicit tensors through a served network: each is a pass of its own, without caches.
 
 import { DcnrError, fail } from "../../core/errors.ts";
+import { wireBytes } from "../../core/numbers/wire-types.ts";
 import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
+import { canGenerate, contextOf } from "../../network/graphs/generation.ts";
+import type { Plan } from "../../network/plan.ts";
 import { fromDataType } from "../../peer/travel-types.ts";
 import { DataType, type Tensor as ProtoTensor } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { messageBytesMax } from "../../protocol/network.ts";
+import { positionsMax } from "../../vnode/serving/plain.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 import type { ServingContext } from "./serving-context.ts";
 
-export const samplesMax = 1_024;
+const samplesMax = 1_024;
 /** Room for names and shapes beside the values of an answer. */
 const answerBytesMax = messageBytesMax - (64 << 10);
 /** Far above the ids of a conductor's passes, which count from 1. */
 const firstId = 2 ** 40;
 const waitingMax = 256;
+
+/** Samples of one pass: they came in one message, and no more positions are computed than are taken at once. `asInputs`: before that is looked at. */
+export function samplesMaxOf(plan: Plan, asInputs: boolean): number {
+  const { wire, shape } = plan.inputs ?? fail("failed_precondition", `network ${plan.name} takes no inputs`);
+  const inMessage = Math.floor(messageBytesMax / Math.max(1, wireBytes(wire, [1, ...shape])));
+  const atOnce = asInputs || !canGenerate(plan) ? samplesMax : Math.floor(positionsMax / contextOf(plan));
+  return Math.max(1, Math.min(samplesMax, inMessage, atOnce));
+}
 
 interface Waiting {
   readonly resolve: (outputs: Readonly<Record<string, Tensor>>) => void;

@@ -6,6 +6,8 @@ import type { PassSchema, Pass as ProtoPass, PassRow as ProtoRow } from "../../p
 import { type Pass, type PassRow, passTokensMax, rowsMax, tokensIn } from "./pass.ts";
 
 const droppedMax = 4_096;
+/** Conductors count requests; their names are kept for as long as anything is remembered of them. */
+const nameLengthMax = 64;
 
 export function toProtoPass(pass: Pass): MessageInitShape<typeof PassSchema> {
   const { id, epoch, rows, dropped } = pass;
@@ -25,6 +27,7 @@ export function fromProtoPass(pass: ProtoPass | undefined): Pass {
   if (!pass) fail("invalid_argument", "a tensor came without its pass");
   if (pass.rows.length > rowsMax || pass.dropped.length > droppedMax)
     fail("invalid_argument", "a pass has too many rows");
+  for (const name of pass.dropped) checkName(name);
   const rows = pass.rows.map(fromProtoRow);
   if (tokensIn({ rows }) > passTokensMax) fail("invalid_argument", `a pass has more than ${passTokensMax} tokens`);
   if (new Set(rows.map(({ request }) => request)).size < rows.length)
@@ -46,7 +49,15 @@ function fromProtoRow(row: ProtoRow): PassRow {
     fail("invalid_argument", `a row of a pass has ${tokens} tokens, ${logits} logits, ${hidden} hidden states`);
   if (sharedPositions > 0 && sharedPositions !== position)
     fail("invalid_argument", `a row shares ${sharedPositions} positions and begins at ${position}`);
+  if (sharedPositions > 0 && sharesWith === request)
+    fail("invalid_argument", "a request shares the positions of another one, not its own");
+  checkName(request);
+  checkName(sharesWith);
   const shared = sharedPositions > 0 && { shared: { request: sharesWith, positions: sharedPositions } };
   const own = { ...(hidden > 0 && { hidden }), ...(adapter > 0 && { adapter }) };
   return { request, position, tokens, logits, ...own, ...shared };
+}
+
+function checkName(name: string): void {
+  if (name.length > nameLengthMax) fail("invalid_argument", `a request's name has ${name.length} letters`);
 }

@@ -53,6 +53,16 @@ export function tokensIn({ rows }: Pick<Pass, "rows">): number {
   return rows.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
+export function haveSameRows(a: Pass, b: Pass): boolean {
+  return a === b || (a.rows.length === b.rows.length && a.rows.every((row, index) => isSameRow(row, b.rows[index])));
+}
+
+function isSameRow(a: PassRow, b: PassRow | undefined): boolean {
+  const said = ({ request, position, tokens, logits, hidden = 0, adapter = 0, shared }: PassRow) =>
+    JSON.stringify([request, position, tokens, logits, hidden, adapter, shared?.request, shared?.positions]);
+  return b !== undefined && said(a) === said(b);
+}
+
 /** Where a pass's tensor goes. */
 export interface PassTarget {
   readonly session: string;

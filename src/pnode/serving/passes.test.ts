@@ -17,6 +17,7 @@ import type { Resolver } from "../resolver.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
 import type { ServingVNode } from "./serving-vnode.ts";
+import { WaitingPasses } from "./waiting-passes.ts";
 
 const target = { session: "s", vnode: "b", port: "x" };
 const pass: Pass = {
@@ -26,18 +27,24 @@ const pass: Pass = {
 const tensor: Content = { dtype: "float32", shape: [1, 1, 4], bytes: new Uint8Array(16) };
 
 /** VNode `b` on p2 takes [1, 1, 4] floats from `a`; what p1 sends goes there. */
-async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
+async function scene({ owns = true, loading = false, vnode = "b", headEpoch = 1 } = {}) {
   const { world, until } = virtualWorld();
   const network = new MemoryNetwork();
   const accepted: { id: number; content: Content }[] = [];
   const lost: LostPass[] = [];
+  let refreshed = 0;
+  const waiting = new WaitingPasses();
   const host = {
-    expects: () => (loading ? undefined : { dtype: "float32", shape: [1, 1, 4], from: "a" }),
+    waiting,
+    expects: () => (loading ? undefined : { dtype: "float32", shape: [1, 1, 4], from: "a", head: "h" }),
     accept: (_port: string, { id }: Pass, content: Content) => accepted.push({ id, content }),
   } as unknown as ServingVNode;
   const resolver = {
-    locate: () => [{ epoch: 1, pnode: "p2", routes: "p2" as Routes, replica: 0 }],
-    refresh: () => {},
+    locate: (_session: string, name: string) =>
+      name === "h"
+        ? [{ epoch: headEpoch, pnode: "p1", routes: "p1" as Routes, replica: 0 }]
+        : [{ epoch: 1, pnode: "p2", routes: "p2" as Routes, replica: 0 }],
+    refresh: () => refreshed++,
     ownsAny: () => owns,
   } as unknown as Resolver;
   const { signal } = new AbortController();
@@ -65,7 +72,17 @@ async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
     log: silentLog,
   });
   await network.serve("p2", [served]);
-  return { passes: passesOf("p1"), accepted, lost, until, network, linksOf };
+  return {
+    passes: passesOf("p1"),
+    accepted,
+    lost,
+    until,
+    network,
+    linksOf,
+    other: passesOf("p1"),
+    waiting,
+    refreshed: () => refreshed,
+  };
 }
 
 const sender = { vnode: "a", epoch: 1 };
@@ -96,6 +113,39 @@ describe("passes between PNodes", () => {
       assert.deepEqual(lost, [{ session: "s", pass, failure: "" }]);
       assert.deepEqual(accepted, []);
     }
+  });
+
+  it("are taken from the head's owner alone, whoever hands them on, and whoever it is not is looked up", async () => {
+    for (const made of [{ epoch: 2 ** 53 }, { epoch: 0 }, { conductor: "p3" }]) {
+      const { passes, other, accepted, until, refreshed } = await scene();
+      other.send(sender, target, { ...pass, ...made, id: 9 }, tensor);
+      await until(() => accepted.length + refreshed() > 0);
+      passes.send(sender, target, pass, tensor);
+      await until(() => accepted.some(({ id }) => id === 1));
+      assert.deepEqual(
+        accepted.map(({ id }) => id),
+        [1],
+        JSON.stringify(made),
+      );
+    }
+    const { passes, accepted, lost, until } = await scene({ headEpoch: 2 });
+    passes.send(sender, target, pass, tensor);
+    await until(() => lost.length > 0);
+    assert.deepEqual(accepted, []);
+  });
+
+  it("wait where as many do as their VNode takes, and what came and was taken counts no more", async () => {
+    const { passes, accepted, lost, until, waiting } = await scene();
+    for (let sent = 1; sent <= 3; sent++) passes.send(sender, target, { ...pass, id: sent }, tensor);
+    await until(() => accepted.length === 3);
+    const limit = 256 << 20;
+    waiting.take(limit - 16);
+    passes.send(sender, target, { ...pass, id: 4 }, tensor);
+    await until(() => accepted.length === 4);
+    waiting.take(1);
+    passes.send(sender, target, { ...pass, id: 5 }, tensor);
+    await until(() => lost.length > 0);
+    assert.deepEqual([accepted.length, lost.map(({ pass: { id } }) => id)], [4, [5]]);
   });
 
   it("tell the conductor when nobody answers", async () => {

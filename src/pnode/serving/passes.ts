@@ -4,6 +4,7 @@
 import { fail, messageOf } from "../../core/errors.ts";
 import { hashOfContent } from "../../core/hash.ts";
 import type { ReplicaId, VNodeId } from "../../core/ids.ts";
+import { wireBytes } from "../../core/numbers/wire-types.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Log } from "../../core/world.ts";
 import type { Links } from "../../peer/links.ts";
@@ -102,17 +103,35 @@ export class Passes implements Protocol {
       return refused(messageOf(error));
     }
     if (planned === undefined) return { verdict: Verdict.WAIT, detail: `VNode ${to} is still loading` };
+    const { head, ...input } = planned;
+    if (!this.#isConducted(session as ReplicaId, head as VNodeId, pass))
+      return { verdict: Verdict.WAIT, detail: `who conducts ${session} is looked up` };
+    const { waiting } = host;
+    const full = { verdict: Verdict.WAIT, detail: `VNode ${to} has as many passes to compute as it takes` };
     return {
-      ...planned,
+      ...input,
       session,
-      refusal: () => undefined,
-      allocate: (bytes) => new Uint8Array(bytes),
-      discard: () => {},
+      refusal: () => (waiting.hasRoom(wireBytes(input.dtype, input.shape)) ? undefined : full),
+      allocate: (bytes) => {
+        waiting.take(bytes);
+        return new Uint8Array(bytes);
+      },
+      discard: ({ byteLength }) => waiting.give(byteLength),
       take: (content) => {
+        waiting.give(content.bytes.byteLength);
         host.accept(port, pass, content);
         return { verdict: Verdict.STORED, detail: "" };
       },
     };
+  }
+
+  /** Turns are the conductor's alone: whoever hands a pass on in the name of another could end them for everybody. */
+  #isConducted(session: ReplicaId, head: VNodeId, { conductor, epoch }: Pass): boolean {
+    const { resolver } = this.#options;
+    const place = resolver.locate(session, head)[0];
+    const isSo = place?.pnode === conductor && place.epoch === epoch;
+    if (!isSo) resolver.refresh(session);
+    return isSo;
   }
 
   /** The conductor is beside the head, here or elsewhere. */

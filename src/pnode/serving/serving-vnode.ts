@@ -21,11 +21,12 @@ import { open, pack, type WireTensor } from "../../vnode/wire.ts";
 import type { ServingAssignment } from "../assignment.ts";
 import { NoRoom } from "../room.ts";
 import type { AnswerRows } from "./answer-rows.ts";
-import { samplesMax } from "./forwards.ts";
+import { samplesMaxOf } from "./forwards.ts";
 import { isLater, type Pass, type PassTarget, type Turn, tokensIn } from "./pass.ts";
 import type { PassSender } from "./passes.ts";
 import type { ServingContext } from "./serving-context.ts";
 import { checkAdapter } from "./token-request.ts";
+import { type WaitingPass, WaitingPasses } from "./waiting-passes.ts";
 import { wantedWeights } from "./wanted-weights.ts";
 
 export interface ServingShared {
@@ -50,9 +51,14 @@ export interface ServingShared {
   readonly onLost: (pass: Pass, failure: string) => void;
 }
 
-interface Pending {
-  readonly pass: Pass;
-  readonly inputs: Map<string, WireTensor>;
+/** What a port takes in a pass. */
+export interface ExpectedInput {
+  readonly dtype: WireType;
+  readonly shape: Shape;
+  /** The VNode that sends it. */
+  readonly from: string;
+  /** The VNode beside which the conductor is. */
+  readonly head: string;
 }
 
 /** What computes: token by token, or explicit tensors only. */
@@ -60,20 +66,20 @@ type Numerics =
   | { readonly kind: "generation"; readonly generation: VNodeGeneration; readonly stage: StageExecutor }
   | { readonly kind: "forward"; readonly forward: VNodeForward };
 
-/** Passes of which only some inputs came; more would mean that a peer misbehaves. */
-const pendingMax = 256;
 /** Whose conductor is silent for so long has no use for its caches, or begins anew. */
 const idleMs = 120_000;
 
 export class ServingVNode {
   readonly assignment: ServingAssignment;
   readonly #shared: ServingShared;
-  readonly #pending = new Map<number, Pending>();
+  readonly waiting = new WaitingPasses();
   #numerics: Numerics | undefined;
   #context: ServingContext | undefined;
   /** Input ports that a pass needs. */
   #inputs: readonly string[] = [];
   #turn: Turn = { epoch: -1, attempt: 0 };
+  /** An earlier turn than the newest may be the present one: whoever counted them is gone. */
+  #isTurnOpen = false;
   #running: Promise<void>;
   readonly #loaded: Promise<void>;
   #trouble = "";
@@ -149,51 +155,60 @@ export class ServingVNode {
     return this.#passMs;
   }
 
-  /** What a port takes in a pass, and from which VNode; undefined while it loads. */
-  expects(
-    port: string,
-    pass: Pass,
-    samples: number,
-  ): { readonly dtype: WireType; readonly shape: Shape; readonly from: string } | undefined {
+  /** Undefined while it loads. */
+  expects(port: string, pass: Pass, samples: number): ExpectedInput | undefined {
     const context = this.#context;
     if (context === undefined) return undefined;
     const { vnode } = this.assignment;
     const plan = context.vnode(vnode).inputs.find(({ name }) => name === port);
     if (!plan) fail("invalid_argument", `VNode ${vnode} has no input ${port}`);
-    for (const { adapter = 0 } of pass.rows) checkAdapter(adapter, context.adapters);
+    for (const { adapter = 0, position, tokens } of pass.rows) {
+      checkAdapter(adapter, context.adapters);
+      const end = position + tokens;
+      if (end > contextOf(context.plan)) fail("out_of_range", `position ${end} is beyond the model's context`);
+    }
     const edge = context.plan.edges.find(
       ({ to, toPort, kind }) => to === vnode && toPort === port && kind === plan.kind,
     );
     // The network's own inputs come from the conductor, which is beside the head.
-    return { dtype: plan.wire, shape: shapeIn(plan.shape, pass, samples), from: edge?.from ?? context.head };
+    const { head } = context;
+    const most = samplesMaxOf(context.plan, edge === undefined);
+    const shape = shapeIn(plan.shape, pass, Math.min(samples, most));
+    return { dtype: plan.wire, shape, from: edge?.from ?? head, head };
   }
 
   accept(port: string, pass: Pass, tensor: WireTensor): void {
     const context = this.#context;
-    if (!context || !this.#numerics) {
+    if (!context || !this.#numerics || !this.waiting.hasRoom(tensor.bytes.byteLength)) {
       this.#shared.onLost(pass, "");
       return;
     }
     if (!pass.plain && !this.#follow(pass)) return;
-    const pending = this.#pending.get(pass.id) ?? { pass, inputs: new Map() };
-    this.#pending.set(pass.id, pending);
-    pending.inputs.set(port, tensor);
-    if (this.#pending.size > pendingMax) this.#pending.delete(this.#pending.keys().next().value as number);
-    if (!this.#inputs.every((name) => pending.inputs.has(name))) return;
-    this.#pending.delete(pass.id);
+    if (!this.waiting.fits(pass)) {
+      this.#shared.onLost(pass, "");
+      return;
+    }
+    const whole = this.waiting.add(port, pass, tensor, this.#inputs);
+    if (whole === undefined) return;
     // One pass after the other: caches grow in the order of positions.
-    this.#running = this.#running.then(() => this.#run(context, pending));
+    this.#running = this.#running.then(() => this.#run(context, whole)).then(() => this.waiting.done(whole));
   }
 
   /** False for what is left of an earlier turn. */
   #follow(pass: Pass): boolean {
-    if (isLater(this.#turn, pass)) return false;
-    if (isLater(pass, this.#turn)) {
+    if (isLater(this.#turn, pass) && !this.#isTurnOpen) return false;
+    if (isLater(pass, this.#turn) || isLater(this.#turn, pass)) {
       this.#turn = pass;
-      for (const [id, pending] of this.#pending) if (!pending.pass.plain) this.#pending.delete(id);
+      this.#isTurnOpen = false;
+      this.waiting.dropParts();
       this.#clear();
     }
     return true;
+  }
+
+  /** Somebody of the replica is another now: turns that its predecessor made up keep nobody from following the conductor's. */
+  moved(): void {
+    this.#isTurnOpen = true;
   }
 
   #clear(): void {
@@ -210,7 +225,7 @@ export class ServingVNode {
     return true;
   }
 
-  async #run(context: ServingContext, { pass, inputs }: Pending): Promise<void> {
+  async #run(context: ServingContext, { pass, inputs }: WaitingPass): Promise<void> {
     const numerics = this.#numerics;
     if (!numerics || this.#stopping.signal.aborted) return;
     const members = numerics.kind === "generation" ? this.#chain(context) : [this];
@@ -372,7 +387,7 @@ function isRemembered({ isAudited }: ServingContext, { plain, rows }: Pass): boo
 
 /** A pass comes with as many rows as it has tokens, explicit tensors with as many samples as they have. */
 function shapeIn(planned: Shape, pass: Pass, samples: number): Shape {
-  if (pass.plain) return [Math.min(samples, samplesMax), ...planned];
+  if (pass.plain) return [samples, ...planned];
   return [tokensIn(pass), 1, ...planned.slice(1)];
 }
 

@@ -1,28 +1,24 @@
-// All VNodes of this PNode that answer, and the service through which orchestrators and peers reach them.
+// All VNodes of this PNode that answer: which are hosted, what conducts their passes, and what becomes of both when they move.
 
 import type { Aside } from "../../core/aside.ts";
 import { fail, messageOf } from "../../core/errors.ts";
 import type { ReplicaId, VNodeId } from "../../core/ids.ts";
-import { withSigns } from "../../core/signs.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type World, withFields } from "../../core/world.ts";
 import type { EngineKind, Executor, StageExecutor } from "../../engine/engine.ts";
 import { cachePositionsMax, contextOf } from "../../network/graphs/generation.ts";
 import type { Links } from "../../peer/links.ts";
-import type { EmbedTokensRequest, GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
-import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
-import { type ServedService, service } from "../../protocol/network.ts";
+import type { ServedService } from "../../protocol/network.ts";
 import { headOutputs } from "../../vnode/serving/chain.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 import { hostKey, type ServingAssignment } from "../assignment.ts";
+import { AnswerCheck } from "../auditing/answer-check.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
-import { AnswerCheck } from "./answer-check.ts";
-import type { TokenAnswer } from "./answer-queue.ts";
-import { AnswerRows, type Passage } from "./answer-rows.ts";
+import { AnswerRows } from "./answer-rows.ts";
 import { Conductor } from "./conductor.ts";
 import type { ConductorLoad } from "./conductor-options.ts";
 import { DraftModel } from "./draft-model.ts";
@@ -30,15 +26,11 @@ import { Forwards } from "./forwards.ts";
 import { guessKinds } from "./guessing.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
-import { parsePooling } from "./pooling.ts";
 import { Schemas } from "./schemas.ts";
 import { ServingContext, type ServingNeeds } from "./serving-context.ts";
+import { type HeadHere, servingService } from "./serving-service.ts";
 import { ServingVNode } from "./serving-vnode.ts";
 import type { HeadRows } from "./taking.ts";
-import { checkAdapter, checkTokens, tokenRequest, toProtoLogprobs } from "./token-request.ts";
-
-/** Whoever waits for an answer hears so often that it is still thought about. */
-const signsMs = 5_000;
 
 export interface ServingsOptions {
   readonly pnode: string;
@@ -78,6 +70,7 @@ export class Servings {
   readonly passes: Passes;
   #loading: Promise<unknown> = Promise.resolve();
   #toLoad = 0;
+  #requests = 0;
   readonly #schemas: Schemas;
   readonly #checks: AnswerCheck;
 
@@ -222,6 +215,8 @@ export class Servings {
   /** A replica's VNodes have moved: passes under way are repeated. */
   moved(session: string): void {
     const served = this.#replicas.get(session as ReplicaId);
+    for (const host of served?.vnodes.values() ?? []) host.moved();
+    this.passes.forget(session);
     served?.conducting?.conductor.reset();
     served?.forwards.failAll();
   }
@@ -246,44 +241,17 @@ export class Servings {
       conducting.conductor.finished(pass, rowsOf(logits), hidden && rowsOf(hidden));
   }
 
-  async #head(session: string): Promise<{ served: Served; context: ServingContext; head: ServingVNode }> {
+  async #head(session: string): Promise<HeadHere> {
     const served = this.#replicas.get(session as ReplicaId);
     if (!served) fail("unavailable", `${session} is not served here: resolve again`);
     const context = await served.context;
     const head = served.vnodes.get(context.head as VNodeId);
     if (!head?.ready) fail("unavailable", `the head of ${session} is not here, or still loading`);
-    return { served, context, head };
-  }
-
-  async #embed({ session, prompt, pooling, adapter }: EmbedTokensRequest, signal: AbortSignal) {
-    const { served, context, head } = await this.#head(session);
-    checkTokens(prompt, context.plan.inputs?.below ?? 0);
-    checkAdapter(adapter, context.adapters);
-    if (!head.givesHidden)
-      fail(
-        "failed_precondition",
-        `network ${context.plan.name} has no hidden states: its logits do not come from a linear layer`,
-      );
-    const wanted = { prompt, pooling: parsePooling(pooling), adapter };
-    return { values: [...(await this.#conducting(served, context, head).embed(wanted, signal))] };
-  }
-
-  async *#generate(request: GenerateTokensRequest, signal: AbortSignal) {
-    const { served, context, head } = await this.#head(request.session);
-    const vocabulary = context.plan.inputs?.below ?? 0;
-    const asked = tokenRequest(request, vocabulary, context.adapters);
-    const wanted = { ...asked, constraint: await this.#schemas.constraintOf(request, context) };
-    const conductor = this.#conducting(served, context, head);
-    const pieces = withSigns<TokenAnswer>(
-      conductor.generate(wanted, signal),
-      { tokens: [] },
-      signsMs,
-      this.#options.world.timers,
-    );
-    for await (const { tokens, finish, logprobs, request: name } of pieces) {
-      const told = (logprobs ?? []).map(toProtoLogprobs);
-      yield { tokens: [...tokens], finish: finish ?? "", logprobs: told, request: name ?? "" };
-    }
+    return {
+      ...{ context, head, forwards: served.forwards },
+      conductor: () => this.#conducting(served, context, head),
+      feed: (pass, tensor) => this.#feed(context, head, pass, tensor),
+    };
   }
 
   #conducting(served: Served, context: ServingContext, head: ServingVNode): Conductor {
@@ -304,11 +272,10 @@ export class Servings {
       world,
       stageMs: () => head.passMs,
       drafter: () => served.drafting?.draft.drafter,
+      nextRequest: () => ++this.#requests,
       ...(context.isAudited && {
-        onLogits: (entries, logits) => {
-          const shape = [entries.reduce((sum, { tokens }) => sum + tokens, 0), 1];
-          rows.record(head.assignment.epoch, entries, "sent logits", { dtype: "float32", shape, data: logits });
-        },
+        onLogits: (row, logits) =>
+          rows.chose(head.assignment.epoch, row, { dtype: "float32", shape: [row.tokens, 1], data: logits }),
       }),
       feed: (pass, ids) => {
         const tensor = { dtype: "int32" as const, shape: [ids.length, 1], data: ids };
@@ -327,36 +294,12 @@ export class Servings {
   }
 
   service(): ServedService {
-    const { pnode } = this.#options;
-    return service(ServingService, {
-      generateTokens: (request, { signal }) => this.#generate(request, signal),
-      embedTokens: (request, { signal }) => this.#embed(request, signal),
-      forwardTensors: async (request, { signal }) => {
-        const { served, context, head } = await this.#head(request.session);
-        const input = request.inputs["inputs"] ?? Object.values(request.inputs)[0];
-        if (!input) fail("invalid_argument", "the request has no input tensor");
-        const feed = (id: number, tensor: WireTensor) => {
-          const { epoch } = head.assignment;
-          const pass = { id, conductor: pnode, epoch, attempt: 0, rows: [], plain: true, dropped: [] };
-          this.#feed(context, head, pass, tensor);
-        };
-        return served.forwards.run(context, input, feed, signal);
-      },
-      tellRows: async ({ session, request, rows, first }) => ({ told: this.#told(session, request, rows, first) }),
-      checkAnswer: async (request, { signal }) => {
-        const { tokens, ends, roots, sample } = await this.#checks.check(request, signal);
-        return { tokens: [...tokens], ends, roots, sample: [...sample] };
-      },
+    const { pnode, world } = this.#options;
+    return servingService({
+      ...{ pnode, timers: world.timers, schemas: this.#schemas, checks: this.#checks },
+      head: (session) => this.#head(session),
+      rows: (session) => this.#replicas.get(session as ReplicaId)?.rows,
     });
-  }
-
-  /** What is remembered here of an answer. */
-  #told(session: string, request: string, rows: number, first: number) {
-    const served = this.#replicas.get(session as ReplicaId);
-    const from = (passage: Passage) => (passage === "sent logits" ? first : 0);
-    return Array.from(served?.rows.roots(request, from, rows) ?? [], ([passage, root]) => ({
-      ...{ sent: passage.startsWith("sent "), edge: passage.slice(passage.indexOf(" ") + 1), root },
-    }));
   }
 
   progress() {

@@ -68,6 +68,17 @@ describe("the host of a VNode", () => {
     assert.deepEqual(scene.effects, [{ kind: "begin", life: 1, opened: "life 1", line: 25 }]);
   });
 
+  it("loads the state of a line that moves on meanwhile, instead of one below which nobody keeps anything", () => {
+    const scene = new Scene();
+    assert.deepEqual(scene.assign({ line: 40, state: "forty" }), ["cancel", "open"]);
+    assert.deepEqual(scene.effects.at(-1), { kind: "open", life: 2 });
+    const late = scene.post({ kind: "opened", life: 1, opened: "the state of step 20" });
+    assert.deepEqual(late, ["discard"]);
+    assert.deepEqual(scene.open(), ["begin"]);
+    assert.deepEqual(scene.effects, [{ kind: "begin", life: 2, opened: "life 2", line: 40 }]);
+    assert.deepEqual(scene.assign({ line: 60, state: "sixty" }), ["tellLine"], "one that runs goes on");
+  });
+
   it("ignores an assignment of an older epoch, whatever it says", () => {
     const scene = running();
     const before = scene.state;
@@ -97,7 +108,8 @@ describe("the host of a VNode", () => {
     const scene = new Scene();
     assert.deepEqual(scene.post({ kind: "stumbled", life: 1, trouble: passing }), []);
     assert.deepEqual(scene.state.now, { kind: "loading", trouble: passing });
-    assert.deepEqual(scene.assign({ line: 30, state: "thirty" }), []);
+    assert.deepEqual(scene.assign({ epoch: 6 }), []);
+    assert.deepEqual(scene.state.now, { kind: "loading", trouble: passing });
     assert.deepEqual(scene.assign({ epoch: 8, since: 8 }), ["cancel", "open"]);
     assert.deepEqual(scene.post({ kind: "stumbled", life: 1, trouble: passing }), []);
     assert.deepEqual(scene.state.now, { kind: "loading", trouble: undefined });

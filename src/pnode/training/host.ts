@@ -52,7 +52,7 @@ export type HostEvent<Life> =
   /** The pause that was asked for is over. */
   | { readonly kind: "paused"; readonly life: number }
   /** The life cannot go on, and starting again would not help. */
-  | { readonly kind: "lifeFailed"; readonly life: number; readonly reason: string }
+  | { readonly kind: "lifeFailed"; readonly life: number; readonly reason: string; readonly noRoom?: boolean }
   /** Something passing went wrong: another life may do better. */
   | { readonly kind: "lifeBroken"; readonly life: number; readonly reason: string }
   /** A neighbour has collected what the life needs: the line has moved on, and so must the start. */
@@ -128,8 +128,10 @@ function assigned<Life>(state: HostState, told: Assignment): Decided<Life> {
   const next = { ...state, assignment };
   const isIdle = state.now.kind === "waiting" || state.now.kind === "failed";
   const isNews = assignment.line !== before.line || assignment.state !== before.state || told.epoch > before.epoch;
+  // Neighbours let go of what lies below a line as soon as they hear of it: the state that is being loaded is of no use any more.
+  const isOutdated = state.now.kind === "loading" && assignment.line > before.line;
   // A new turn: states of the line are lost, and everybody goes back to the one before.
-  if (assignment.since > before.epoch || assignment.turn > before.turn || (isIdle && isNews)) {
+  if (assignment.since > before.epoch || assignment.turn > before.turn || isOutdated || (isIdle && isNews)) {
     const { effects, ...loaded } = load<Life>({ ...next, line: assignment.line });
     return { ...loaded, effects: [...ending<Life>(state), ...effects] };
   }
@@ -197,7 +199,7 @@ function ended<Life>(
       return { state, effects: [{ kind: "leave" }] };
     case "lifeFailed":
       return {
-        state: { ...state, now: { kind: "failed", reason: event.reason, noRoom: false } },
+        state: { ...state, now: { kind: "failed", reason: event.reason, noRoom: event.noRoom ?? false } },
         effects: [{ kind: "end" }, { kind: "report", reason: event.reason }],
       };
     case "lifeBroken":

@@ -22,7 +22,7 @@ export interface HostedOptions {
   readonly room: Room;
   readonly host: (assignment: Assignment) => VNodeHost;
   /** Sessions that may have to be gone on with here are not forgotten. */
-  readonly isChartered: (session: SessionId) => boolean;
+  readonly isAwaited: (session: SessionId) => boolean;
 }
 
 export class HostedVNodes implements Directory {
@@ -33,7 +33,7 @@ export class HostedVNodes implements Directory {
 
   constructor(options: HostedOptions) {
     this.#options = options;
-    options.prepared.onDiscarded = (session) => this.#forgetUnused(session);
+    options.prepared.onDiscarded = (session) => this.forgetUnused(session);
   }
 
   find(session: SessionId, vnode: VNodeId): VNodeHost | undefined {
@@ -119,12 +119,13 @@ export class HostedVNodes implements Directory {
     this.#hosts.delete(key);
     this.#options.tasks.run(`stop VNode ${vnode}`, () => host.stop());
     this.#options.room.giveBack(key);
-    this.#forgetUnused(session);
+    this.forgetUnused(session);
   }
 
-  #forgetUnused(session: SessionId): void {
+  /** Unless something of it is hosted or expected here. */
+  forgetUnused(session: SessionId): void {
     if (this.#of(session).length > 0 || this.#options.prepared.has(session)) return;
-    if (!this.#options.isChartered(session)) this.#options.contexts.forget(session);
+    if (!this.#options.isAwaited(session)) this.#options.contexts.forget(session);
     this.#options.resolver.forget(session);
   }
 

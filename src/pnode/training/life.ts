@@ -138,7 +138,14 @@ async function orLost<T>({ vnode, line, state }: Assignment, load: () => Promise
   }
 }
 
-export type Persisted = Recorded | { readonly kind: "failed"; readonly reason: string };
+/** `noRoom`: of this PNode's disk; another one may have it. */
+export interface NotPersisted {
+  readonly kind: "failed";
+  readonly reason: string;
+  readonly noRoom?: boolean;
+}
+
+export type Persisted = Recorded | NotPersisted;
 
 /** Makes the present state durable after those before it; undefined if the life ends first. */
 export async function persistLife(

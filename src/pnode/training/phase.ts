@@ -16,6 +16,8 @@ export interface PhaseAndDetail {
 export interface Circumstances {
   readonly waitedMs: number;
   readonly retentionFull: boolean;
+  /** Why its checkpoint is not held yet, where something is wrong; else empty. */
+  readonly checkpointTrouble: string;
   /** The PNode that hosts a VNode; empty if nobody is known. */
   readonly ownerOf: (vnode: VNodeId) => string;
 }
@@ -40,7 +42,8 @@ export function phaseOf(process: Waiting, circumstances: Circumstances): PhaseAn
   }
   if (circumstances.retentionFull)
     return waiting(`since retained messages have reached their bound, for a newer recovery line ${since}`);
-  return waiting(`for its checkpoint ${since}`);
+  const { checkpointTrouble: trouble } = circumstances;
+  return waiting(`for its checkpoint ${since}${trouble && `: ${trouble}`}`);
 }
 
 type Waiting = Pick<Process<unknown, unknown>, "ended" | "idle" | "catchingUp" | "currentStep" | "missing">;

@@ -33,8 +33,8 @@ type Numeric = Parameters<typeof performNumeric<StoredTensor>>[3];
 export interface Owner {
   /** Under the epoch of now: it may grow within one life. */
   readonly sender: () => Sender;
-  /** Cannot go on, and starting again would not help. */
-  readonly onFailed: (reason: string) => void;
+  /** Cannot go on, and starting again would not help; elsewhere it would, where this PNode has no room. */
+  readonly onFailed: (reason: string, noRoom?: boolean) => void;
   /** Something passing went wrong: another life may do better. */
   readonly onBroken: (reason: string) => void;
   /** A neighbour has collected what this life needs: the line has moved on, and so must the start. */
@@ -57,6 +57,8 @@ export interface RunningOptions {
     sender: () => Sender,
     onFenced: () => void,
   ) => Promise<Persisted | undefined>;
+  /** Why a checkpoint is not held yet, where something is wrong; else empty. */
+  readonly checkpointTrouble: (session: SessionId) => string;
   /** A life begins. */
   readonly onBegin: (life: Life, sender: () => Sender, onFenced: () => void) => void;
   readonly onWork: ((work: PerformedWork) => void) | undefined;
@@ -156,6 +158,7 @@ export class RunningVNode {
     return phaseOf(this.#life.process, {
       waitedMs: this.#impatience.waitedMs,
       retentionFull: retention.full,
+      checkpointTrouble: this.#options.checkpointTrouble(session),
       ownerOf: (vnode) => exchange.ownerOf(session, vnode),
     });
   }
@@ -383,7 +386,7 @@ export class RunningVNode {
       const recorded = await persist(this.#life, step, this.#owner.sender, () => this.#fenced());
       if (recorded === undefined || this.#ended) return;
       if (recorded.kind === "fenced") this.#owner.onFenced();
-      else if (recorded.kind === "failed") this.post({ kind: "failed", reason: recorded.reason });
+      else if (recorded.kind === "failed") this.#owner.onFailed(recorded.reason, recorded.noRoom);
       else {
         this.post({ kind: "persisted", step });
         onLine(session, recorded.told);

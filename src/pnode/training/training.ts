@@ -35,6 +35,7 @@ import { PreparedLives } from "./prepared.ts";
 import { Retention } from "./retention.ts";
 import { type Owner, RunningVNode } from "./running-vnode.ts";
 import { SessionContexts } from "./session-contexts.ts";
+import { StandingBy } from "./standing-by.ts";
 import { VNodeHost } from "./vnode-host.ts";
 
 export interface TrainingOptions {
@@ -69,6 +70,7 @@ export interface TrainingOptions {
 export class Training {
   readonly hosts: HostedVNodes;
   readonly retention: Retention;
+  readonly standingBy: StandingBy;
   /** The protocol of what arrives from peers. */
   readonly arrivals: Arrivals;
   readonly #options: TrainingOptions;
@@ -106,7 +108,12 @@ export class Training {
       contexts,
       room: options.room,
       host,
-      isChartered: (id) => options.autonomy().crewOf(id) !== undefined,
+      isAwaited: (id) => options.autonomy().crewOf(id) !== undefined || this.standingBy.has(id),
+    });
+    this.standingBy = new StandingBy({
+      ...{ tasks, log: world.log },
+      warm: (id, vnodes) => this.#warm(id, vnodes),
+      onLeft: (id) => this.hosts.forgetUnused(id),
     });
     this.#exchange = new Exchange({
       ...{ pnode, links, resolver, directory: this.hosts, tasks, log: world.log, signing, hashOf },
@@ -126,13 +133,14 @@ export class Training {
 
   #host(assignment: Assignment): VNodeHost {
     const { session, vnode } = assignment;
-    const { tasks, timings, reports, onWork } = this.#options;
+    const { tasks, timings, reports, onWork, autonomy } = this.#options;
     const { log } = this.#options.world;
     const world: World = { ...this.#options.world, log: withFields(log, { session, vnode }) };
     const running = {
       ...{ world, timings, tasks, reports, onWork, exchange: this.#exchange, retention: this.retention },
       persist: (life: Life, step: number, sender: () => Sender, onFenced: () => void) =>
         this.#persist(world, life, step, sender, onFenced),
+      checkpointTrouble: (of: SessionId) => autonomy().crewOf(of)?.keeping.troubleOf(vnode) ?? "",
       onBegin: (life: Life, sender: () => Sender, onFenced: () => void) => this.#begin(world, life, sender, onFenced),
       onLine: (of: SessionId, told: ToldLine) => this.hosts.lineAdvanced(of, told),
       locker: this.#locker,
@@ -166,10 +174,13 @@ export class Training {
     return life;
   }
 
-  /** For whoever may take VNodes over: false until the session is known here. */
-  hasRoom(session: SessionId, vnode: VNodeId): boolean {
-    const bytes = this.memoryBytesOf(session, vnode);
-    return bytes !== undefined && this.#options.room.fits(hostKey(session, vnode), bytes);
+  /** For whoever may take VNodes over, all of them: false until the session is known here. */
+  hasRoom(session: SessionId, vnodes: readonly VNodeId[]): boolean {
+    const context = this.#contexts.opened(session);
+    if (context === undefined) return false;
+    return this.#options.room.fits(
+      new Map(vnodes.map((vnode) => [hostKey(session, vnode), context.memoryBytesOf(vnode)])),
+    );
   }
 
   /** Undefined until the session is known here. */
@@ -182,6 +193,21 @@ export class Training {
     const context = await this.#contexts.get(session);
     await context.workers();
     if (vnodes.some((vnode) => context.readsData(vnode))) await context.fetchData(this.#options.pnode);
+  }
+
+  /** Everything of a start but the state. */
+  async #warm(id: SessionId, vnodes: readonly VNodeId[]): Promise<void> {
+    const { room } = this.#options;
+    const context = await this.#contexts.get(id, true);
+    for (const vnode of vnodes) {
+      const key = `standing by: ${hostKey(id, vnode)}`;
+      room.takeAhead(key, context.memoryBytesOf(vnode));
+      try {
+        await context.warm(vnode, `${id}/${vnode}/warm`);
+      } finally {
+        room.giveBackAhead(key);
+      }
+    }
   }
 
   #begin(world: World, life: Life, sender: () => Sender, onFenced: () => void): void {

@@ -214,7 +214,7 @@ export class VNodeHost implements Receiver {
   #begin(number: number, life: Life, line: number): void {
     const vnode = this.#options.run(life, {
       sender: () => this.assignment,
-      onFailed: (reason) => this.#post({ kind: "lifeFailed", life: number, reason }),
+      onFailed: (reason, noRoom = false) => this.#post({ kind: "lifeFailed", life: number, reason, noRoom }),
       onBroken: (reason) => this.#post({ kind: "lifeBroken", life: number, reason }),
       onOutdated: (start) => this.#post({ kind: "lifeOutdated", life: number, start }),
       onFenced: () => this.#post({ kind: "fenced", life: number }),

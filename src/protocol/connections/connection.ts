@@ -203,14 +203,15 @@ export class Connection {
 /** Servers look at the host that is asked for because of browsers, which speak on no line. */
 const carriedUrl = "http://127.0.0.1";
 
-/** Undefined leaves it to the library: a plain socket, or TLS as the web has it. */
-function socketTo(
+/** How an address is connected to. Undefined leaves it to the library: a plain socket, or TLS as the web has it. */
+export function socketTo(
   address: string,
   { dial, tls, through, reach }: ConnectionOptions,
 ): { createConnection: () => Duplex } | undefined {
   // Made before anybody asks for a connection there.
   if (isPunched(address) && dial !== undefined) return { createConnection: () => dial(address) };
-  if (isRelayed(address)) {
+  // Where nothing is told of relays, whoever dials knows all ways.
+  if (isRelayed(address) && (dial === undefined || through !== undefined)) {
     const route = parseRoute(withoutKey(address));
     const key = keyOf(address);
     if (route.kind !== "relayed" || tls === undefined || through === undefined || key === undefined)

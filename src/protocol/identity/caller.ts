@@ -22,7 +22,6 @@ export function callerOf(request: NodeServerRequest): Caller {
 }
 
 function connectedAs(request: NodeServerRequest): Caller {
-  const address = plainAddress(request.socket?.remoteAddress ?? "unknown");
   // The socket of an HTTP/2 request is made anew for each look at it; its session stays.
   const connection = ("stream" in request ? request.stream.session : request.socket) ?? request.socket;
   let known = holders.get(connection);
@@ -30,9 +29,25 @@ function connectedAs(request: NodeServerRequest): Caller {
     known = { holder: holderAt(request.socket) };
     holders.set(connection, known);
   }
-  const { holder } = known;
-  const port = request.socket?.remotePort;
-  const place = { address, ...(port !== undefined && { port }) };
+  return callerBy(known.holder, request.socket);
+}
+
+/** The same for a connection on which nothing was asked yet. */
+export function callerAt(socket: {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+}): Caller {
+  return callerBy(holderAt(socket), socket);
+}
+
+function callerBy(
+  holder: Holder | undefined,
+  {
+    remoteAddress = "unknown",
+    remotePort: port,
+  }: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined } = {},
+): Caller {
+  const place = { address: plainAddress(remoteAddress), ...(port !== undefined && { port }) };
   if (holder === undefined) return place;
   return { id: holder.id, ...place, ...(holder.keys.length > 1 && { keys: holder.keys }) };
 }

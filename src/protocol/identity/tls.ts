@@ -106,6 +106,8 @@ export class Tls {
       socket.emit = emit;
       const holder = holderAt(socket);
       if (holder !== undefined && (key === undefined || this.keys.follows(key, holder.keys))) {
+        // Not every later look at the connection finds the certificate again.
+        Object.defineProperty(socket, "provedHolder", { value: holder });
         met(holder.keys.at(-1) as KeyId);
         return socket.emit("secureConnect");
       }
@@ -147,7 +149,8 @@ export class Tls {
       ...(this.#web && { minVersion: "TLSv1.2" }),
     });
     // What is carried has no address of its own, and whoever counts guests needs one.
-    if (socket instanceof LineSocket) Object.defineProperty(secured, "remoteAddress", { value: socket.remoteAddress });
+    if (socket instanceof LineSocket || Object.hasOwn(socket, "remoteAddress"))
+      Object.defineProperty(secured, "remoteAddress", { value: (socket as LineSocket).remoteAddress });
     // As the library's own server does; HTTP/2 waits for the greeting until this says that it is over.
     secured.prependOnceListener("secure", () => Object.assign(secured, { secureConnecting: false }));
     return secured;
@@ -163,6 +166,9 @@ function contextOf(identity: TlsIdentity | undefined): SecureContext {
 
 /** Whose key the other end has proved to hold; undefined over plain connections and where it showed none. */
 export function holderAt(socket: unknown): Holder | undefined {
+  // Seen before, or said by whoever of this machine has ended TLS (gate/gate-control.ts).
+  const proved = (socket as { readonly provedHolder?: Holder } | undefined)?.provedHolder;
+  if (proved !== undefined) return proved;
   const certificate = (socket as Partial<TLSSocket> | undefined)?.getPeerX509Certificate?.();
   return certificate === undefined ? undefined : holderOf(certificate);
 }

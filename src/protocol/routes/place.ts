@@ -4,6 +4,7 @@
 import { DcnrError, hasCode, outlookOf } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import type { Cancel, World } from "../../core/world.ts";
+import { within } from "../connections/deadline.ts";
 import { SystemService } from "../gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../network.ts";
 import { isSocketAddress, keyOf, withKey, withoutKey } from "./address.ts";
@@ -19,6 +20,9 @@ export interface RoutedTimings {
 }
 
 export const routedTimingsDefault: RoutedTimings = { aheadMs: 250, answerMs: 5_000, relayedMs: 180_000 };
+
+/** What is watched may be as large as what streams carry, a state for example, and as small as calls. */
+export type Carried = "calls" | "watches" | "streams";
 
 export interface Choice {
   /** With the key. */
@@ -41,14 +45,14 @@ export class Place {
   #again: Cancel = () => {};
   #isClosed = false;
 
-  constructor(address: string, carries: "calls" | "streams", network: Network, world: World, timings: RoutedTimings) {
+  constructor(address: string, carries: Carried, network: Network, world: World, timings: RoutedTimings) {
     this.#network = network;
     this.#world = world;
     this.#timings = timings;
     this.#name = shownRoute(address);
     const key = keyOf(address);
-    // Calls are not worth a way of their own.
-    const punches = carries === "streams" && key !== undefined && network.punches !== undefined;
+    // Single calls are not worth a way of their own.
+    const punches = carries !== "calls" && key !== undefined && network.punches !== undefined;
     this.#choices = usable(withoutKey(address), carries, punches).map((route, rank) => ({
       address: key === undefined ? route : withKey(route, key as KeyId),
       rank,
@@ -60,10 +64,14 @@ export class Place {
     return this.#held.size === 0 && this.#choosing === undefined;
   }
 
-  async use<Result>(call: (address: string) => Promise<Result>): Promise<Result> {
-    const choice = await this.choose();
+  /** One call by the best route, within `timeoutMs` in all: whoever waits for a choice waits no longer for it. */
+  async use<Result>(timeoutMs: number, call: (address: string, timeoutMs: number) => Promise<Result>): Promise<Result> {
+    const { clock } = this.#world;
+    const startedMs = clock.monotonicMs();
+    const choice = await this.#chooseWithin(timeoutMs);
+    const leftMs = Math.max(1, timeoutMs - (clock.monotonicMs() - startedMs));
     try {
-      return await call(choice.address);
+      return await call(choice.address, leftMs);
     } catch (error) {
       this.failed(choice, error);
       throw error;
@@ -75,13 +83,20 @@ export class Place {
     if (only === undefined) throw new DcnrError("unavailable", `nothing leads to ${this.#name} that carries this`);
     if (other === undefined && !isPunched(only.address)) return only;
     const chosen = this.#chosen;
-    if (chosen !== undefined && isPunched(chosen.address) && !this.#network.punches?.stands(chosen.address))
-      this.#chosen = undefined;
+    if (chosen !== undefined && isPunched(chosen.address) && !this.#stands(chosen)) this.#chosen = undefined;
+    // Where nothing is known of the way by now, it is tried like the others.
+    const made = this.#chosen && this.#choices.find((one) => this.#stands(one));
+    if (made !== undefined) this.#answered(made);
     if (this.#chosen !== undefined) return this.#chosen;
     this.#choosing ??= this.#race(this.#choices).finally(() => {
       this.#choosing = undefined;
     });
     return this.#choosing;
+  }
+
+  /** A way through routers that was made, for whatever purpose. */
+  #stands({ address }: Choice): boolean {
+    return isPunched(address) && this.#network.punches?.stands(address) === true;
   }
 
   /** What came of the choice: one that leads nowhere any more is not used again before it has answered again. */
@@ -103,36 +118,52 @@ export class Place {
     this.#again();
   }
 
-  /** Resolves with the first that answers; a better one that answers later takes its place. */
+  async #chooseWithin(timeoutMs: number): Promise<Choice> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const inTime = within(this.#world.timers, timeoutMs, () =>
+      reject(new DcnrError("deadline_exceeded", `${this.#name}: no route answered within ${timeoutMs} ms`)),
+    );
+    try {
+      return await Promise.race([this.choose(), late]);
+    } finally {
+      inTime();
+    }
+  }
+
+  /** Resolves with the first that answers, here or in another race; a better one that answers later takes its place. */
   #race(choices: readonly Choice[]): Promise<Choice> {
     const { timers } = this.#world;
     const { promise, resolve, reject } = Promise.withResolvers<Choice>();
     let next = 0;
     let pending = 0;
     let cancel: Cancel = () => {};
-    const start = () => {
+    const goOn = (thrown?: unknown) => {
       cancel();
-      const choice = choices[next++];
-      if (choice === undefined) return;
+      const chosen = this.#chosen;
+      const choice = choices[next];
+      // Those that follow are worse than the one before them, and no better than one that has answered.
+      if (choice === undefined || (chosen !== undefined && chosen.rank <= choice.rank)) {
+        if (chosen !== undefined) resolve(chosen);
+        else if (pending === 0)
+          reject(new DcnrError("unavailable", `no route leads to ${this.#name}: ${DcnrError.from(thrown).message}`));
+        return;
+      }
+      next++;
       pending++;
-      if (next < choices.length) cancel = timers.after(this.#timings.aheadMs, start);
+      if (next < choices.length) cancel = timers.after(this.#timings.aheadMs, goOn);
       this.#probe(choice).then(
         () => {
-          cancel();
           pending--;
           this.#answered(choice);
-          resolve(choice);
+          goOn();
         },
         (error) => {
           pending--;
-          if (this.#chosen !== undefined) return;
-          if (next < choices.length) start();
-          else if (pending === 0)
-            reject(new DcnrError("unavailable", `no route leads to ${this.#name}: ${DcnrError.from(error).message}`));
+          goOn(error);
         },
       );
     };
-    start();
+    goOn();
     return promise;
   }
 
@@ -167,7 +198,7 @@ export class Place {
  * Direct ways, then those that can be made through routers, then WebSockets, then relayed ones, each kind as the machine has
  * named them.
  */
-function usable(routes: string, carries: "calls" | "streams", punches: boolean): string[] {
+function usable(routes: string, carries: Carried, punches: boolean): string[] {
   const known = splitRoutes(routes).flatMap((text): { text: string; cost: number }[] => {
     try {
       const route = parseRoute(text);
@@ -182,7 +213,7 @@ function usable(routes: string, carries: "calls" | "streams", punches: boolean):
   });
   const first = known.find(({ cost }) => cost === 1);
   return known
-    .filter((one) => (carries === "calls" || one.cost < 4) && (one.cost !== 1 || one === first))
+    .filter((one) => (carries !== "streams" || one.cost < 4) && (one.cost !== 1 || one === first))
     .sort((a, b) => a.cost - b.cost)
     .map(({ text }) => text);
 }

@@ -3,7 +3,7 @@
 // that port to what the other has told, at the same moment: each router takes what comes in for the answer to what went out. Works where
 // a router shows a port alike to everybody; where it does not, nothing comes of it and the relay stays.
 
-import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { sleep, type Timers } from "../../core/world.ts";
@@ -14,7 +14,7 @@ import { PunchService } from "../gen/dcnr/v1/punch_pb.ts";
 import { RelayService } from "../gen/dcnr/v1/relay_pb.ts";
 import { GrpcClient } from "../grpc-client.ts";
 import type { Tls } from "../identity/tls.ts";
-import { type Network, type Punches, type ServedService, service } from "../network.ts";
+import { type Caller, type Network, type Punches, type ServedService, service } from "../network.ts";
 import { Shares, shareOf } from "../server/shares.ts";
 import { openStream } from "../streams/client-stream.ts";
 import { brokenBy } from "../streams/wire-errors.ts";
@@ -27,7 +27,7 @@ export interface PunchingOptions {
   readonly tls: Tls;
   readonly reach: Reach | undefined;
   readonly connection: ConnectionOptions;
-  readonly connections: Connections;
+  readonly connections: Pick<Connections, "stands" | "adopt">;
   readonly network: () => Pick<Network, "call">;
 }
 
@@ -93,30 +93,31 @@ export class Punching implements Punches {
   service(welcome: (socket: Socket) => void): ServedService {
     return service(PunchService, {
       punch: async ({ place, relay }, { caller }) => {
-        // Nobody is sent elsewhere than to the relay by which the call came.
-        if (caller.address !== `${caller.id}@${withoutKey(relay)}`)
-          fail("failed_precondition", "a way is made together by the relay that carries the call, and by no other");
-        const { host, port } = parseAddress(place);
-        this.#options.reach?.check(host);
-        const share = shareOf(caller.address);
-        if (port === 0 || !this.#called.take(share)) fail("resource_exhausted", "too many ways are being made");
-        let shown: Shown | undefined;
-        try {
-          shown = await this.#show(relay);
-        } catch (error) {
-          this.#called.give(share);
-          throw error;
-        }
-        const { localPort, close } = shown;
-        this.#meet(place, localPort)
-          .then(welcome, () => {})
-          .finally(() => {
-            this.#called.give(share);
-            close();
-          });
-        return { place: shown.place };
+        checkCarrier(caller, relay);
+        return { place: await this.answer(place, relay, shareOf(caller.address) ?? caller.address, welcome) };
       },
     });
+  }
+
+  /** Tells how this machine is seen, and connects to `place` from there meanwhile. `share`: of whoever asks, who gets so much. */
+  async answer(place: string, relay: string, share: string, welcome: (socket: Socket) => void): Promise<string> {
+    const { port } = this.#shownPlace(place);
+    if (port === 0 || !this.#called.take(share)) fail("resource_exhausted", "too many ways are being made");
+    let shown: Shown | undefined;
+    try {
+      shown = await this.#show(relay);
+    } catch (error) {
+      this.#called.give(share);
+      throw error;
+    }
+    const { localPort, close } = shown;
+    this.#meet(place, localPort)
+      .then(welcome, () => {})
+      .finally(() => {
+        this.#called.give(share);
+        close();
+      });
+    return shown.place;
   }
 
   /** A connection to the relay from a port of which it tells how it is seen. */
@@ -152,11 +153,18 @@ export class Punching implements Punches {
     }
   }
 
+  /** Routers show numbers. A name would be asked anew for each attempt, and could lead elsewhere than it was judged by. */
+  #shownPlace(place: string): { readonly host: string; readonly port: number } {
+    const { host, port } = parseAddress(place);
+    if (isIP(host) === 0) fail("invalid_argument", `${place} is no place that a router shows: it names no number`);
+    this.#options.reach?.check(host);
+    return { host, port };
+  }
+
   /** Connects from a port until the other end does so, too. */
   async #meet(place: string, localPort: number): Promise<Socket> {
-    const { timers, reach } = this.#options;
-    const { host, port } = parseAddress(place);
-    reach?.check(host);
+    const { timers } = this.#options;
+    const { host, port } = this.#shownPlace(place);
     const over = new AbortController();
     const late = within(timers, punchMs, () => over.abort());
     try {
@@ -170,6 +178,12 @@ export class Punching implements Punches {
       late();
     }
   }
+}
+
+/** Nobody is sent elsewhere than to the relay by which the call came. */
+export function checkCarrier(caller: Caller, relay: string): void {
+  if (caller.address !== `${caller.id}@${withoutKey(relay)}`)
+    fail("failed_precondition", "a way is made together by the relay that carries the call, and by no other");
 }
 
 /** Undefined if it came to nothing. */

@@ -2,8 +2,8 @@
 // is called there, without further ado.
 
 import type { World } from "../../core/world.ts";
-import type { Channel, Network } from "../network.ts";
-import { Place, type RoutedTimings, routedTimingsDefault } from "./place.ts";
+import { type Channel, callTimeoutMsDefault, type Network } from "../network.ts";
+import { type Carried, Place, type RoutedTimings, routedTimingsDefault } from "./place.ts";
 import { isRelayed } from "./routes.ts";
 
 /** Beyond it, those to whom nobody speaks are forgotten. */
@@ -12,7 +12,7 @@ const placesMax = 4_096;
 export function routedNetwork(inner: Network, world: World, timings: RoutedTimings = routedTimingsDefault): Network {
   const places = new Map<string, Place>();
   /** Undefined where there is nothing to choose. */
-  const placeAt = (address: string, carries: "calls" | "streams"): Place | undefined => {
+  const placeAt = (address: string, carries: Carried): Place | undefined => {
     if (!address.includes(",") && !isRelayed(address)) return undefined;
     const name = `${carries} ${address}`;
     let place = places.get(name);
@@ -32,10 +32,12 @@ export function routedNetwork(inner: Network, world: World, timings: RoutedTimin
     call: async (address, method, request, options) => {
       const place = placeAt(address, "calls");
       if (place === undefined) return inner.call(address, method, request, options);
-      return place.use((chosen) => inner.call(chosen, method, request, options));
+      return place.use(options?.timeoutMs ?? callTimeoutMsDefault, (chosen, timeoutMs) =>
+        inner.call(chosen, method, request, { ...options, timeoutMs }),
+      );
     },
     watch: (address, method, request, options) => {
-      const place = placeAt(address, "calls");
+      const place = placeAt(address, "watches");
       if (place === undefined) return inner.watch(address, method, request, options);
       return watched(place, (chosen) => inner.watch(chosen, method, request, options));
     },
@@ -54,11 +56,15 @@ export function routedNetwork(inner: Network, world: World, timings: RoutedTimin
 
 async function* watched<T>(place: Place, watch: (address: string) => AsyncIterable<T>): AsyncGenerator<T> {
   const choice = await place.choose();
+  // It goes on by its way to the end; the next one takes a better way, if one is found meanwhile.
+  const release = place.holds(choice, () => {});
   try {
     yield* watch(choice.address);
   } catch (error) {
     place.failed(choice, error);
     throw error;
+  } finally {
+    release();
   }
 }
 

@@ -38,6 +38,8 @@ function originMatches(origin: string, authority: string): boolean {
 
 function hostOf(authority: string): string | undefined {
   const match = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::\d+)?$/.exec(authority);
+  // "127.0.0.1:99999" and "[:::]" look like hosts and are none; whoever makes an address of them would fail.
+  if (!URL.canParse(`http://${authority}`)) return undefined;
   return match?.[1]?.replace(/^\[|\]$/g, "").toLowerCase();
 }
 

@@ -60,6 +60,27 @@ describe("the desk", () => {
     assert.deepEqual(desk.load, { requests: 0, bytes: 0 });
   });
 
+  it("counts a request for a key that it shows later, too, beside the one that its connection proved", () => {
+    const desk = new Desk(new ManualTimers(), limits);
+    const one = desk.enter({ address: "127.0.0.1" }, "/");
+    const other = desk.enter(key("a"), "/");
+    assert.ok(one.hold(6));
+    one.countFor("shown");
+    one.countFor("shown");
+    assert.ok(other.hold(6));
+    refused(() => other.countFor("shown"));
+    assert.ok(other.hold(-3));
+    other.countFor("shown");
+    other.countFor("");
+    assert.ok(!one.hold(2), "together they hold too much");
+    const third = desk.enter(key("b"), "/");
+    refused(() => third.countFor("shown"));
+    for (const visit of [one, other, third]) visit.leave();
+    const [next, last] = [desk.enter(key("a"), "/"), desk.enter(key("a"), "/")];
+    for (const visit of [next, last]) visit.countFor("shown");
+    assert.ok(next.hold(10));
+  });
+
   it("counts bytes while they lie in memory, of all requests of a key", () => {
     const desk = new Desk(new ManualTimers(), limits);
     const one = desk.enter(key("a"), "/");

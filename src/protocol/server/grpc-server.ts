@@ -16,19 +16,20 @@ import {
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { Log, Timers } from "../../core/world.ts";
-import { within } from "../connections/deadline.ts";
 import { AccessRules } from "../identity/access.ts";
 import { admitAs, callerOf, plainAddress } from "../identity/caller.ts";
 import type { Tls } from "../identity/tls.ts";
 import type { CallContext, Caller, Channel, Gate, HttpHandler, ServedService, Server } from "../network.ts";
 import { messageBytesMax, windowBytes } from "../network.ts";
 import { formatAddress, isLoopback, parseAddress } from "../routes/address.ts";
+import type { Line } from "../routes/line.ts";
 import { LineSocket } from "../routes/line-socket.ts";
 import { Answering } from "../socket/answering.ts";
 import { SocketServer, turnAway } from "../socket/socket-server.ts";
 import { Outbox } from "../streams/outbox.ts";
 import { routeOf, serveStream, streamRoutes } from "../streams/server-stream.ts";
 import { admit } from "./admission.ts";
+import { boundBody, boundUnread, letGo } from "./bodies.ts";
 import { fromConnect, toConnect } from "./connect-errors.ts";
 import { Desk, tooMuch, type Visit } from "./desk.ts";
 import { type Guest, Guests, type Tables } from "./guests.ts";
@@ -52,7 +53,23 @@ export interface ServeOptions {
   readonly tls: Tls | undefined;
   /** False: only callers on this machine may speak in plain text. */
   readonly plainFromAnywhere: boolean;
+  /** Absent: it listens itself. */
+  readonly handed?: Handing;
 }
+
+/** Where connections come from that somebody else of this machine has let in (gate/gate.ts). */
+export interface Handed {
+  connection(socket: Guest): void;
+  line(line: Line, caller: Caller, proved: () => void): void;
+}
+
+/** Instead of listening. */
+export type Handing = (handed: Handed) => Promise<{
+  readonly address: string;
+  readonly accept: Server["accept"];
+  readonly proved: (socket: Guest) => void;
+  close(): void;
+}>;
 
 /** One that takes sockets, too, which were made by other means than listening. */
 export interface GrpcServer extends Server {
@@ -62,9 +79,10 @@ export interface GrpcServer extends Server {
 export async function serveGrpc(
   address: string,
   services: readonly ServedService[],
-  { http, gate, log, allowedHosts, allowsPage, timers, limits, tls, plainFromAnywhere }: ServeOptions,
+  { http, gate, log, allowedHosts, allowsPage, timers, limits, tls, plainFromAnywhere, handed }: ServeOptions,
 ): Promise<GrpcServer> {
-  const guests = new Guests(timers, limits);
+  let outer: Awaited<ReturnType<Handing>> | undefined;
+  const guests = new Guests(timers, limits, (socket) => outer?.proved(socket));
   const desk = new Desk(timers, limits);
   const bound = parseAddress(address);
   const handle = connectNodeAdapter({
@@ -76,7 +94,6 @@ export async function serveGrpc(
     readMaxBytes: messageBytesMax,
     writeMaxBytes: messageBytesMax,
     contextValues: (request) => createContextValues().set(callerKey, callerOf(request)),
-    fallback: (request, response) => void answerHttp(http, request, response, log),
   });
   const routes = streamRoutes(services);
   const rules = new AccessRules(services, gate);
@@ -89,10 +106,14 @@ export async function serveGrpc(
     const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts, isLocal, allows);
     if (refusal) {
       (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
-      return;
+      return letGo(request, timers, limits.prefaceMs);
     }
     const method = rules.methodAt(path);
-    const turnAway = (error: unknown) => refuse(method ? failed(method, error) : toConnect(error), request, response);
+    const turnAway = (error: unknown) => {
+      if (response.headersSent) return;
+      refuse(method ? failed(method, error) : toConnect(error), request, response);
+      letGo(request, timers, limits.prefaceMs);
+    };
     let visit: Visit;
     try {
       // A client of HTTP/2 hears of the limit with its first answer, and may not care.
@@ -102,17 +123,30 @@ export async function serveGrpc(
       return turnAway(error);
     }
     response.once("close", () => visit.leave());
+    const route = request.httpVersionMajor === 2 ? routeOf(routes, path, request.headers) : undefined;
+    // Streams of messages count what they keep, and hold their senders back.
+    if (route === undefined) boundUnread(request, visit);
     const proceed = () => {
-      const route = request.httpVersionMajor === 2 && routeOf(routes, path, request.headers);
       if (route)
         return serveStream(route, request as Http2ServerRequest, response as Http2ServerResponse, visit, failed);
-      if (method) boundBody(request, visit, timers, limits.callMs, turnAway);
-      handle(request, response);
+      if (method === undefined) {
+        const patience = { visit, timers, log, stallMs: limits.answerMs };
+        return void answerHttp(http, request, response, patience).then(() => letGo(request, timers, limits.prefaceMs));
+      }
+      boundBody(request, visit, timers, limits.callMs, turnAway);
+      try {
+        handle(request, response);
+      } catch (cause) {
+        // At once it throws only for requests without a host, which old probes may leave out; nobody else would catch it.
+        turnAway(new DcnrError("invalid_argument", "refused: the request names no host", { cause }));
+      }
     };
     if (gate === undefined || method === undefined) return proceed();
     // Judged by who calls, before anything of the body is read.
     rules.admit(method, callerOf(request), request.headers.authorization).then((caller) => {
       admitAs(request, caller);
+      visit.countFor(caller.id);
+      visit.countFor(caller.roles?.key);
       proceed();
     }, turnAway);
   };
@@ -148,6 +182,23 @@ export async function serveGrpc(
     if (refusal) return turnAway(socket, { status: "403 Forbidden", why: refusal });
     sockets.upgrade(request, socket, head, callerOf(request), proved);
   });
+  const elsewhere = await handed?.({
+    connection: (socket) => guests.welcome(socket, tables),
+    line: (line, caller, proved) => answering.serve(line, caller, proved),
+  });
+  if (elsewhere !== undefined) {
+    outer = elsewhere;
+    return {
+      address: elsewhere.address,
+      welcome: (socket) => guests.welcome(socket, tables),
+      accept: (line, from) => elsewhere.accept(line, from),
+      close: async () => {
+        elsewhere.close();
+        answering.close();
+        guests.leave();
+      },
+    };
+  }
   // Nothing is read before it is known whose it is.
   const listener = createNetServer({ pauseOnConnect: true }, (socket) => guests.welcome(socket, tables));
   await listen(listener, bound.host, bound.port);
@@ -174,33 +225,7 @@ function bytesOf(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
-/** The message of a call is kept until it is whole: it has so long for that, and counts from its first byte. */
-function boundBody(
-  request: NodeServerRequest,
-  visit: Visit,
-  timers: Timers,
-  callMs: number,
-  turnAway: (error: unknown) => void,
-): void {
-  const end = (error: DcnrError) => {
-    late();
-    turnAway(error);
-  };
-  const late = within(timers, callMs, () =>
-    end(new DcnrError("deadline_exceeded", "the request took too long to come")),
-  );
-  request.once("end", late);
-  request.once("close", late);
-  // Where the pieces of both HTTP versions pass; listening to them would start them.
-  const push = request.push.bind(request);
-  request.push = (chunk: Uint8Array | null, ...rest) => {
-    if (chunk === null || visit.hold(chunk.byteLength)) return push(chunk, ...rest);
-    end(tooMuch("too many bytes of yours, or in all, are in memory"));
-    return false;
-  };
-}
-
-function listen(listener: ReturnType<typeof createNetServer>, host: string, port: number): Promise<void> {
+export function listen(listener: ReturnType<typeof createNetServer>, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     listener.once("error", (error: NodeJS.ErrnoException) => {
       const where = formatAddress(host, port);

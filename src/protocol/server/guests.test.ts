@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { ManualTimers } from "../connections/timers.testing.ts";
 import { openGrpcNetwork } from "../grpc.ts";
 import type { HttpHandler } from "../network.ts";
+import { Guests } from "./guests.ts";
 import { guestLimitsDefault as limits } from "./limits.ts";
 
 interface Scene {
@@ -88,6 +89,31 @@ describe("a connection to a server is closed", () => {
       }
       await closed;
     }));
+
+  it("that was told to speak encrypted and stays", async () => {
+    const timers = new ManualTimers();
+    const guests = new Guests(timers, limits);
+    const never = () => assert.fail("nobody may serve it");
+    const listener = createServer({ pauseOnConnect: true }, (socket) =>
+      guests.welcome(socket, { http1: never, http2: never, plain: () => false }),
+    );
+    await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", () => resolve()));
+    // It goes on talking, and never ends its own half.
+    const socket = connect({ port: (listener.address() as AddressInfo).port, host: "127.0.0.1", allowHalfOpen: true });
+    try {
+      socket.on("error", () => {});
+      socket.write("GET / HTTP/1.1\r\n");
+      assert.match(String((await once(socket, "data"))[0]), /^HTTP\/1.1 426/);
+      socket.write("host: a\r\n");
+      assert.equal(guests.count, 1);
+      timers.advance(limits.prefaceMs);
+      await settled();
+      assert.equal(guests.count, 0);
+    } finally {
+      socket.destroy();
+      listener.close();
+    }
+  });
 
   it("whose other end falls silent while a stream is open", () =>
     scene(async ({ say, timers, begun }) => {

@@ -46,6 +46,7 @@ export interface Tables {
 export class Guests {
   readonly #timers: Timers;
   readonly #limits: GuestLimits;
+  readonly #onProved: (socket: Guest) => void;
   readonly #sockets = new Set<Guest>();
   readonly #shares: Shares;
   readonly #door: Door;
@@ -60,8 +61,10 @@ export class Guests {
   /** What an HTTP/1.1 connection has to do next, and until when. */
   readonly #due = new WeakMap<object, Cancel>();
 
-  constructor(timers: Timers, limits: GuestLimits) {
+  /** `onProved` hears of each connection on which somebody was let in to ask. */
+  constructor(timers: Timers, limits: GuestLimits, onProved: (socket: Guest) => void = () => {}) {
     this.#timers = timers;
+    this.#onProved = onProved;
     this.#limits = limits;
     this.#shares = new Shares(limits.connectionsPerAddress, limits.connectionsMax);
     this.#door = new Door(timers, limits.door);
@@ -113,6 +116,7 @@ export class Guests {
   #proved(connection: object | undefined): void {
     const socket = connection && this.#outer.get(connection);
     if (socket === undefined || !this.#unproven.delete(socket)) return;
+    this.#onProved(socket);
     this.#door.used(shareOf(plainAddress(socket.remoteAddress ?? "")));
   }
 
@@ -147,7 +151,12 @@ export class Guests {
       if (mayBeEither && head.length > before) return;
       socket.off("readable", read);
       late();
-      if (!tables.plain(socket)) return void socket.end(refusal);
+      if (!tables.plain(socket)) {
+        // Who was told to go and stays is let go like anybody who says nothing.
+        this.#due.set(socket, this.#expect(socket, this.#limits.prefaceMs));
+        socket.end(refusal);
+        return void socket.resume();
+      }
       if (head === http2Preface) {
         this.#greeting = outer;
         tables.http2(socket);

@@ -1,13 +1,12 @@
 // Plain HTTP on the same port: Node's requests as web standard ones, so that handlers are easy to test.
 
 import type { ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import type { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DcnrError, type ErrorCode, fail } from "../../core/errors.ts";
 import type { Log } from "../../core/world.ts";
 import type { HttpHandler } from "../network.ts";
+import type { Visit } from "./desk.ts";
+import { type Patience, writeAnswer } from "./writing.ts";
 
 /** HTTP/1.1 and HTTP/2 alike. */
 export type NodeServerRequest = Parameters<ReturnType<typeof connectNodeAdapter>>[0];
@@ -29,9 +28,9 @@ const statuses: Partial<Record<ErrorCode, number>> = {
 
 /** Asks one handler after the other until one answers. */
 export function firstOf(...handlers: readonly HttpHandler[]): HttpHandler {
-  return async (request, peer) => {
+  return async (request, peer, visit) => {
     for (const handler of handlers) {
-      const answer = await handler(request, peer);
+      const answer = await handler(request, peer, visit);
       if (answer) return answer;
     }
     return undefined;
@@ -42,21 +41,22 @@ export async function answerHttp(
   handler: HttpHandler | undefined,
   request: NodeServerRequest,
   response: NodeServerResponse,
-  log: Log,
+  { log, ...patience }: Patience & { readonly visit: Visit; readonly log: Log },
 ): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   try {
     const peer = request.socket?.remoteAddress ?? "unknown";
-    const answer = await handler?.(webRequest(request, gone.signal), peer);
-    await writeResponse(answer ?? new Response("not found\n", { status: 404 }), response);
+    const answer = await handler?.(webRequest(request, gone.signal), peer, patience.visit);
+    await writeAnswer(answer ?? new Response("not found\n", { status: 404 }), response, patience);
   } catch (error) {
     if (gone.signal.aborted) return;
     const expected = error instanceof DcnrError;
     if (!expected) log("error", `HTTP ${request.method} ${request.url?.split("?")[0]} failed: ${String(error)}`);
     if (response.headersSent) return void (response as ServerResponse).destroy();
     const status = expected ? (statuses[error.code] ?? 500) : 500;
-    await writeResponse(new Response(`${expected ? error.message : "internal error"}\n`, { status }), response);
+    const said = new Response(`${expected ? error.message : "internal error"}\n`, { status });
+    await writeAnswer(said, response, patience);
   }
 }
 
@@ -94,15 +94,5 @@ function bodyOf(request: NodeServerRequest): ReadableStream<Uint8Array> {
       },
     },
     { highWaterMark: 0 },
-  );
-}
-
-async function writeResponse(answer: Response, response: NodeServerResponse): Promise<void> {
-  const headers: Record<string, string | string[]> = {};
-  for (const [name, value] of answer.headers) headers[name] = value;
-  (response as ServerResponse).writeHead(answer.status, headers);
-  if (answer.body === null) return void (response as ServerResponse).end();
-  await pipeline(Readable.fromWeb(answer.body as NodeReadableStream<Uint8Array>), response as ServerResponse).catch(
-    () => {},
   );
 }

@@ -14,6 +14,8 @@ export interface GuestLimits extends LivenessLimits {
   readonly bodyMs: number;
   /** For the whole message of a call; streams and plain HTTP take as long as they take. */
   readonly callMs: number;
+  /** Of plain HTTP, without a piece of an answer that is taken. In total it may take as long as it takes. */
+  readonly answerMs: number;
   /** Without any request. Callers of our own close idle connections long before. */
   readonly idleMs: number;
   readonly connectionsMax: number;
@@ -28,7 +30,7 @@ export interface GuestLimits extends LivenessLimits {
   readonly requestsMax: number;
   readonly requestsPerAddress: number;
   readonly requestsPerKey: number;
-  /** Of messages that have come and are not dealt with. */
+  /** Of messages and bodies that have come and are not dealt with, and of answers of plain HTTP that nobody has taken yet. */
   readonly bytesMax: number;
   readonly bytesPerAddress: number;
   readonly bytesPerKey: number;
@@ -49,6 +51,8 @@ export const guestLimitsDefault: GuestLimits = {
   bodyMs: 30_000,
   // The largest message needs half a minute at 143 KB/s.
   callMs: 120_000,
+  // A piece of 64 KiB needs a tenth of a second at 5 Mbit/s; as long as many share one line, each may wait for its turn.
+  answerMs: 60_000,
   idleMs: 120_000,
   quietMs: 10_000,
   pingMs: 10_000,

@@ -7,6 +7,7 @@ import type { NodeServerRequest, NodeServerResponse } from "./http.ts";
 
 /** As Connect's specification maps them; what is missing here is not used to refuse a caller. */
 const statuses: ReadonlyMap<Code, number> = new Map([
+  [Code.InvalidArgument, 400],
   [Code.Unauthenticated, 401],
   [Code.PermissionDenied, 403],
   [Code.ResourceExhausted, 429],
@@ -14,6 +15,7 @@ const statuses: ReadonlyMap<Code, number> = new Map([
   [Code.DeadlineExceeded, 504],
 ]);
 const names: ReadonlyMap<Code, string> = new Map([
+  [Code.InvalidArgument, "invalid_argument"],
   [Code.Unauthenticated, "unauthenticated"],
   [Code.PermissionDenied, "permission_denied"],
   [Code.ResourceExhausted, "resource_exhausted"],

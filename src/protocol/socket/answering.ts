@@ -106,6 +106,8 @@ export class Answering {
       if (method === undefined) throw new DcnrError("unimplemented", `nothing is called ${head.path.slice(0, 100)}`);
       visit = this.#desk.enter(caller, head.path);
       const admitted = await this.#rules.admit(method, caller, head.headers.authorization);
+      visit.countFor(admitted.id);
+      visit.countFor(admitted.roles?.key);
       if (left) return;
       proved();
       await this.#answer({ carrier, stream, head, method, visit, caller: admitted, early, finished });

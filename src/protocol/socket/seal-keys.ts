@@ -115,8 +115,17 @@ export function nodeAead(
   };
 }
 
+/** Seals and opens the records of one direction, one after the other. */
+export interface Sealing {
+  seal(content: Uint8Array): Uint8Array | Promise<Uint8Array>;
+  open(record: Uint8Array): Promise<Uint8Array>;
+}
+
+/** Under a key of its own. */
+export type NewSealing = (secret: Uint8Array) => Promise<Sealing>;
+
 /** Records of one direction under one key: their numbers are their nonces, so none can be changed, moved or repeated. */
-export class Cipher {
+export class Cipher implements Sealing {
   readonly #aead: Aead;
   #number = 0;
 

@@ -14,7 +14,9 @@ import {
   derive,
   isSigned,
   keyIdOf,
+  type NewSealing,
   newEphemeral,
+  type Sealing,
   sha256,
   tagBytes,
   textBytes,
@@ -53,6 +55,7 @@ export async function sealCalling(
   line: Line,
   signer: Signer | undefined,
   isExpected: (holder: SealHolder) => boolean,
+  newSealing: NewSealing = Cipher.of,
 ): Promise<Line> {
   const reader = new RecordReader(line.incoming[Symbol.asyncIterator]());
   const own = await newEphemeral();
@@ -69,11 +72,15 @@ export async function sealCalling(
   const met = await sha256(greeting, answer);
   const last = await proofOf(secret, greeting, met, "calls", signer);
   await line.send(encodeRecord(last));
-  return sealed(line, reader, secret, await sha256(met, last), "calls");
+  return sealed(line, reader, new Chains(secret, await sha256(met, last), newSealing), "calls");
 }
 
 /** The answering end. */
-export async function sealAnswering(line: Line, signer: Signer): Promise<{ line: Line; caller?: SealHolder }> {
+export async function sealAnswering(
+  line: Line,
+  signer: Signer,
+  newSealing: NewSealing = Cipher.of,
+): Promise<{ line: Line; caller?: SealHolder }> {
   const reader = new RecordReader(line.incoming[Symbol.asyncIterator]());
   const first = (await reader.exactly(preface.byteLength + ephemeralBytes)) ?? leftEarly();
   if (preface.some((byte, at) => first[at] !== byte))
@@ -87,7 +94,7 @@ export async function sealAnswering(line: Line, signer: Signer): Promise<{ line:
   const met = await sha256(greeting, answer);
   const last = (await reader.next(proofBytesMax + tagBytes)) ?? leftEarly();
   const caller = await unproof(secret, greeting, met, "calls", last);
-  const opened = await sealed(line, reader, secret, await sha256(met, last), "answers");
+  const opened = await sealed(line, reader, new Chains(secret, await sha256(met, last), newSealing), "answers");
   return { line: opened, ...(caller && { caller }) };
 }
 
@@ -166,33 +173,52 @@ function isEqual(one: Uint8Array, other: Uint8Array): boolean {
 /** One direction: a chain of keys, each for so many records. */
 class Direction {
   #secret: Uint8Array;
-  #cipher: Promise<Cipher>;
+  readonly #newSealing: NewSealing;
+  #sealing: Promise<Sealing>;
   #left = recordsPerKey;
 
-  constructor(secret: Uint8Array) {
+  constructor(secret: Uint8Array, newSealing: NewSealing) {
     this.#secret = secret;
-    this.#cipher = cipherOf(secret);
+    this.#newSealing = newSealing;
+    this.#sealing = this.#begin();
   }
 
   /** Of the next record. */
-  async next(): Promise<Cipher> {
-    if (this.#left-- > 0) return this.#cipher;
+  async next(): Promise<Sealing> {
+    if (this.#left-- > 0) return this.#sealing;
     this.#left = recordsPerKey - 1;
     this.#secret = await derive(this.#secret, new Uint8Array(0), "dcnr seal 1 next");
-    this.#cipher = cipherOf(this.#secret);
-    return this.#cipher;
+    this.#sealing = this.#begin();
+    return this.#sealing;
+  }
+
+  async #begin(): Promise<Sealing> {
+    return this.#newSealing(await derive(this.#secret, new Uint8Array(0), "dcnr seal 1 key"));
   }
 }
 
-async function cipherOf(secret: Uint8Array): Promise<Cipher> {
-  return Cipher.of(await derive(secret, new Uint8Array(0), "dcnr seal 1 key"));
+/** What the handshake has come to: a chain of keys for each direction. */
+class Chains {
+  readonly #secret: Uint8Array;
+  readonly #transcript: Uint8Array;
+  readonly #newSealing: NewSealing;
+
+  constructor(secret: Uint8Array, transcript: Uint8Array, newSealing: NewSealing) {
+    this.#secret = secret;
+    this.#transcript = transcript;
+    this.#newSealing = newSealing;
+  }
+
+  async from(role: Role): Promise<Direction> {
+    const secret = await derive(this.#secret, this.#transcript, `dcnr seal 1 ${role} data`);
+    return new Direction(secret, this.#newSealing);
+  }
 }
 
 /** Each message is one record. */
-async function sealed(line: Line, reader: RecordReader, secret: Uint8Array, transcript: Uint8Array, role: Role) {
-  const directionOf = async (from: Role) => new Direction(await derive(secret, transcript, `dcnr seal 1 ${from} data`));
-  const outgoing = await directionOf(role);
-  const incoming = await directionOf(role === "calls" ? "answers" : "calls");
+async function sealed(line: Line, reader: RecordReader, chains: Chains, role: Role) {
+  const outgoing = await chains.from(role);
+  const incoming = await chains.from(role === "calls" ? "answers" : "calls");
   async function* opened(): AsyncGenerator<Uint8Array> {
     for (;;) {
       const record = await reader.next(frameBytesMax + tagBytes);

@@ -16,7 +16,7 @@ import { type Signer, sealAnswering, sealByte } from "./sealed-line.ts";
 import { socketPath, socketProtocol } from "./web-socket-line.ts";
 
 export interface SocketServerOptions {
-  readonly answering: Answering;
+  readonly answering: Pick<Answering, "serve">;
   readonly timers: Timers;
   readonly limits: GuestLimits;
   readonly log: Log;
@@ -100,5 +100,8 @@ function refusalOf({ url = "", headers, method }: IncomingMessage): Refusal | un
 
 export function turnAway(socket: Duplex, { status, why }: Refusal): void {
   const more = status.startsWith("426") ? "sec-websocket-version: 13\r\n" : "";
-  socket.end(`HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\n${more}connection: close\r\n\r\n${why}\n`);
+  const answer = `HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\n${more}connection: close\r\n\r\n${why}\n`;
+  socket.resume();
+  // Nobody else waits for who was told to go and stays.
+  socket.end(answer, () => socket.destroy());
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { describe, it } from "node:test";
 import { build } from "esbuild";
@@ -288,6 +289,20 @@ describe("a WebSocket", () => {
       );
     }));
 });
+
+it("who is refused a WebSocket and does not leave is let go", () =>
+  scene(async ({ place }) => {
+    const [host, port] = place.split(":") as [string, string];
+    const socket = connectTcp({ host, port: Number(port), allowHalfOpen: true });
+    socket.write("GET /x HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n");
+    let said = "";
+    for await (const piece of socket) said += String(piece);
+    assert.match(said, /^HTTP\/1\.1 404 /);
+    // Only a connection that is no more answers what is written on it with an end.
+    const broken = once(socket, "error");
+    const writing = setInterval(() => socket.write("x"), 20);
+    await broken.finally(() => clearInterval(writing));
+  }));
 
 it("what a browser needs of it contains nothing of Node's", async () => {
   const { metafile } = await build({

@@ -4,7 +4,7 @@ import type { PNodeId } from "../../core/ids.ts";
 import { chain, node, policy, vnode } from "../placement.testing.ts";
 import { place } from "../placement.ts";
 import { Fleet } from "./fleet.ts";
-import type { Checked, FleetNode } from "./types.ts";
+import type { Checked, FleetNode, Policy } from "./types.ts";
 
 const unit = 64 << 20;
 const roomFor = (vnodes: number) => vnodes * unit;
@@ -49,6 +49,28 @@ describe("room for checks", () => {
       const { left, unplaced } = leftOn([...trusted, ...known], 14, checked);
       assert.deepEqual([unplaced, ...left.values()], [0, 0, 0, 0, 0], checked);
     }
+  });
+
+  it("is never given up for a further copy: two owners that contradict each other wait for somebody with room", () => {
+    for (const checked of ["sampled", "checked"] as const) {
+      const { left, unplaced } = leftOn(known, 4, checked, 2);
+      assert.deepEqual([unplaced, ...left.values()], [2, 1, 1], checked);
+    }
+    const { left, unplaced } = leftOn(known, 4, undefined, 2);
+    assert.deepEqual([unplaced, ...left.values()], [0, 0, 0], "nobody checks");
+  });
+
+  it("is given up for what has no place at all also where as many further copies then have none", () => {
+    const full = ["a", "b"].map((id) => node(id, { memoryFreeBytes: 0 }));
+    const half = ["t1", "t2", "t3", "t4"].map((id) => node(id, { trust: "trusted", memoryFreeBytes: roomFor(1) }));
+    const owners = { v0: ["a", "b"], v1: ["a", "t1"], v2: ["t2"], v3: ["b", "t3"], v4: ["t4"] };
+    const current = new Map(Object.entries(owners)) as unknown as Policy["current"];
+    const plan = chain(Array.from({ length: 6 }, (_, i) => vnode(`v${i}`, { memoryBytes: unit })));
+    const { unplaced } = place(plan, new Fleet([...full, ...half]), policy({ copies: 2, checked: "proven", current }));
+    assert.deepEqual(
+      unplaced.filter(({ copy }) => copy === 0),
+      [],
+    );
   });
 
   it("gives way to the limits on machines that have proved nothing where only samples are checked", () => {

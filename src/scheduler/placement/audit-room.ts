@@ -1,6 +1,6 @@
 // Room for checks. Whoever repeats an interval of a VNode needs the VNode's memory beside what it hosts itself: if those who may check are
 // filled to the brim, a session whose results all have to be checked waits for ever. So they keep room for the largest of its VNodes, as long
-// as everything finds a place without it.
+// as everything finds a place without it. A further copy of a VNode is no reason to give it up: two owners that contradict each other wait for a third.
 
 import type { Fleet } from "./fleet.ts";
 import { type FleetNode, type PlacementPlan, type Policy, trustLevel } from "./types.ts";

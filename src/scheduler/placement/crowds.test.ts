@@ -6,8 +6,9 @@ import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import { chain, node, policy, vnode } from "../placement.testing.ts";
 import { place } from "../placement.ts";
 import { Fleet } from "./fleet.ts";
-import type { FleetNode, PlacementPlan, Policy } from "./types.ts";
+import type { Checked, FleetNode, PlacementPlan, Policy } from "./types.ts";
 
+const unit = 64 << 20;
 const plan = chain(Array.from({ length: 6 }, (_, index) => vnode(`v${index}`)));
 
 /** Where everything is afterwards; what is in `current` stays. */
@@ -65,4 +66,27 @@ test("where results are checked they get 30 %, however few others there are", ()
     [1, 2, 3, 4].map((proven) => newcomersGet(proven, twelve, { checked: "sampled" })),
     [3, 3, 3, 3],
   );
+});
+
+/** VNodes that five machines of one owner get where each machine has room for so many. */
+function sybilsGet(vnodes: number, others: readonly FleetNode[], checked: Checked, roomFor: number): number {
+  const of = chain(Array.from({ length: vnodes }, (_, index) => vnode(`v${index}`, { memoryBytes: unit })));
+  const boast = { owner: "mallory", newcomer: true, gflops: 1e6 };
+  const sybils = Array.from({ length: 5 }, (_, index) => node(`x${index}`, boast));
+  const all = [...others, ...sybils].map((one) => ({ ...one, memoryFreeBytes: roomFor * unit }));
+  const { decisions, unplaced } = place(of, new Fleet(all), policy({ checked }));
+  assert.deepEqual(unplaced, []);
+  return decisions.filter(({ pnode }) => pnode.startsWith("x")).length;
+}
+
+test("newcomers that are needed do not all come from one owner while a stranger among them has room", () => {
+  const trusted = ["a", "b", "c", "d"].map((id) => node(id, { trust: "trusted" }));
+  const stranger = node("e", { newcomer: true });
+  // Those who are trusted keep half of their room for checks: two newcomers under the limit are one too few.
+  assert.equal(sybilsGet(7, [...trusted, stranger], "proven", 2), 1);
+});
+
+test("where nobody can keep room for checks one owner gets no more of it than elsewhere", () => {
+  const strangers = ["a", "b", "c"].map((id) => node(id, { newcomer: true }));
+  for (const checked of ["sampled", "checked"] as const) assert.equal(sybilsGet(4, strangers, checked, 1), 1);
 });

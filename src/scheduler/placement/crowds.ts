@@ -21,6 +21,8 @@ export interface Care {
   readonly each?: number;
   /** What those who may check keep free. */
   readonly auditRoom?: AuditRoom;
+  /** First owners may have that room: something would have no place at all. Further copies never do. */
+  readonly givesRoomUp?: true;
 }
 
 /**
@@ -54,6 +56,15 @@ export class Crowds {
 
   /** Bytes that nothing is put into there. */
   keptFreeOn(node: FleetNode): number {
+    return this.care.givesRoomUp ? 0 : this.#auditRoomOn(node);
+  }
+
+  /** Bytes beyond those that no further copy is put into. */
+  keptFromCopiesOn(node: FleetNode): number {
+    return this.care.givesRoomUp ? this.#auditRoomOn(node) : 0;
+  }
+
+  #auditRoomOn(node: FleetNode): number {
     const { auditRoom } = this.care;
     return auditRoom?.mayCheck(node) ? auditRoom.bytes : 0;
   }
@@ -106,7 +117,9 @@ export function caresFor(unproven: Unproven, fleet: Fleet, auditRoom: AuditRoom 
   const cares = limitsFor(unproven, fleet);
   if (auditRoom === undefined) return cares;
   const withRoom = cares.map((care) => ({ ...care, auditRoom }));
-  return auditRoom.isNeeded ? [...withRoom, {}] : [...withRoom.slice(0, 1), ...cares];
+  // Where nobody can keep it anyway there is no reason left to be less careful.
+  const without = cares.map((care) => ({ ...care, auditRoom, givesRoomUp: true as const }));
+  return [...(auditRoom.isNeeded ? withRoom : withRoom.slice(0, 1)), ...without];
 }
 
 function limitsFor({ count, sizes, isChecked }: Unproven, fleet: Fleet): Care[] {
@@ -116,8 +129,8 @@ function limitsFor({ count, sizes, isChecked }: Unproven, fleet: Fleet): Care[] 
   const hasCrowds = sizes.values().some((size) => size < fleet.size);
   const cares: Care[] = [];
   if (isMixed) cares.push({ everybody, ...(hasCrowds ? { each: eachShare } : {}) });
-  else if (hasCrowds) cares.push({ each: eachShare });
-  if (hasCrowds) cares.push({ each: eachShareMost });
+  // That newcomers are needed is no reason to take them all from one owner.
+  if (hasCrowds) cares.push({ each: eachShare }, { each: eachShareMost });
   return [...cares, {}];
 }
 

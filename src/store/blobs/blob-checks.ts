@@ -6,8 +6,8 @@ import { fail } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { BlobRange } from "./blob-store.ts";
 
-/** Pieces that are read and sent at a time. */
-export const pieceBytes = 1 << 20;
+/** Read and sent at a time. A download holds two of them, so that all that one address may have at once fit into its share. */
+export const pieceBytes = 64 << 10;
 
 export function checkBlobBytes(space: BlobSpaceName, hash: Sha256, bytes: number): void {
   if (!Number.isSafeInteger(bytes) || bytes < 0)
@@ -63,7 +63,7 @@ export async function* exactly(
 }
 
 /** Hashing and writing a large content in one go would hold up everything else in the process. */
-function* slices(content: Uint8Array): Generator<Uint8Array> {
+export function* slices(content: Uint8Array): Generator<Uint8Array> {
   for (let start = 0; start < content.length; start += pieceBytes) yield content.subarray(start, start + pieceBytes);
 }
 

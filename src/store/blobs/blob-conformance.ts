@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, it } from "node:test";
-import { type BlobSpaceName, statePartBytes } from "../../core/blobs.ts";
+import { type BlobSpaceName, blobBytesMax } from "../../core/blobs.ts";
 import { type ErrorCode, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { Sha256 } from "../../core/ids.ts";
@@ -73,6 +73,8 @@ function describeContent(subject: Subject): void {
       ] as const) {
         const part = await blobs.get(hash, { start, end });
         assert.ok(Buffer.from(part).equals(content.subarray(start, end)), `bytes ${start} to ${end}`);
+        const streamed = Buffer.concat(await Array.fromAsync(blobs.stream(hash, { start, end })));
+        assert.ok(streamed.equals(part), `bytes ${start} to ${end}, streamed`);
       }
     });
   }
@@ -152,8 +154,8 @@ function describeSpaces(subject: Subject): void {
     async function* unread(): AsyncGenerator<Uint8Array> {
       yield assert.fail("it was read");
     }
-    await fails(blobs.states.put(hash, unread(), statePartBytes + 1), "invalid_argument", hash);
-    await fails(blobs.states.grant("upload", hash, statePartBytes + 1, 60_000), "invalid_argument", hash);
+    await fails(blobs.states.put(hash, unread(), blobBytesMax.states + 1), "invalid_argument", hash);
+    await fails(blobs.states.grant("upload", hash, blobBytesMax.states + 1, 60_000), "invalid_argument", hash);
   });
 }
 

@@ -5,15 +5,23 @@ import { ReadableStream } from "node:stream/web";
 import { type BlobSpaceName, isBlobSpace } from "../../core/blobs.ts";
 import { DcnrError, type ErrorCode, fail } from "../../core/errors.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { pieceBytes } from "./blob-checks.ts";
 import type { BlobRange, BlobSpace, BlobStore } from "./blob-store.ts";
 import type { BlobTokens } from "./blob-tokens.ts";
 
 const prefix = "/blobs/";
 
+/** Where what lies in memory is counted: false if there is no room for so much more. */
+interface Room {
+  hold(bytes: number): boolean;
+}
+
 /** Has the shape of protocol's HttpHandler; undefined means that the request is not about blobs. */
-export function blobHttpHandler(blobs: BlobStore): (request: Request, peer: string) => Promise<Response | undefined> {
+export function blobHttpHandler(
+  blobs: BlobStore,
+): (request: Request, peer: string, room: Room) => Promise<Response | undefined> {
   const { tokens } = blobs;
-  return async (request) => {
+  return async (request, _, room) => {
     const url = new URL(request.url);
     if (tokens === undefined || !url.pathname.startsWith(prefix)) return undefined;
     try {
@@ -23,25 +31,32 @@ export function blobHttpHandler(blobs: BlobStore): (request: Request, peer: stri
       const token = url.searchParams.get("token");
       if (token === null)
         fail("unauthenticated", `blob ${hash} was asked for without a token: ask an orchestrator for an address`);
-      return await respond(blobs, tokens, request, { space, hash, token });
+      return await respond(blobs, tokens, request, { space, hash, token, room });
     } catch (thrown) {
       return refusal(DcnrError.from(thrown), request.method);
     }
   };
 }
 
+interface Asked {
+  readonly space: BlobSpaceName;
+  readonly hash: Sha256;
+  readonly token: string;
+  readonly room: Room;
+}
+
 async function respond(
   blobs: BlobStore,
   tokens: BlobTokens,
   request: Request,
-  { space, hash, token }: { readonly space: BlobSpaceName; readonly hash: Sha256; readonly token: string },
+  { space, hash, token, room }: Asked,
 ): Promise<Response> {
   switch (request.method) {
     case "PUT":
       return upload(blobs[space], request, hash, tokens.check(token, space, "upload", hash));
     case "GET":
     case "HEAD":
-      return download(blobs[space], request, hash, tokens.check(token, space, "download", hash));
+      return download(blobs[space], request, hash, tokens.check(token, space, "download", hash), room);
     default:
       return new Response(`blobs know PUT, GET and HEAD, not ${request.method}\n`, {
         status: 405,
@@ -62,7 +77,13 @@ async function upload(blobs: BlobSpace, request: Request, hash: Sha256, bytes: n
   return new Response(null, { status: 201 });
 }
 
-async function download(blobs: BlobSpace, request: Request, hash: Sha256, bytes: number): Promise<Response> {
+async function download(
+  blobs: BlobSpace,
+  request: Request,
+  hash: Sha256,
+  bytes: number,
+  room: Room,
+): Promise<Response> {
   const size = await blobs.size(hash);
   if (size === undefined) fail("not_found", `blob ${hash} is not here: it was not uploaded yet, or was collected`);
   if (size !== bytes)
@@ -71,18 +92,22 @@ async function download(blobs: BlobSpace, request: Request, hash: Sha256, bytes:
       `blob ${hash} has ${size} bytes, its address says ${bytes}: upload it again or ask for a new address`,
     );
   const headers = { "content-type": "application/octet-stream", "accept-ranges": "bytes", etag: `"${hash}"` };
+  const body = (range?: BlobRange) => {
+    if (request.method === "HEAD") return null;
+    // One piece is held back until the next is read; the one on its way whoever sends it counts.
+    if (!room.hold(pieceBytes)) fail("unavailable", "too much is being downloaded at once: try again later");
+    return ReadableStream.from(blobs.stream(hash, range)) as BodyInit;
+  };
   const range = parseRange(request.headers.get("range"), size);
   if (range === undefined) {
-    const body = request.method === "HEAD" ? null : ReadableStream.from(blobs.stream(hash));
-    return new Response(body as BodyInit | null, { headers: { ...headers, "content-length": String(size) } });
+    return new Response(body(), { headers: { ...headers, "content-length": String(size) } });
   }
   if (range === "unsatisfiable")
     return new Response(`blob ${hash} has ${size} bytes\n`, {
       status: 416,
       headers: { "content-range": `bytes */${size}` },
     });
-  const part = request.method === "HEAD" ? null : ((await blobs.get(hash, range)) as BodyInit);
-  return new Response(part, {
+  return new Response(body(range), {
     status: 206,
     headers: {
       ...headers,

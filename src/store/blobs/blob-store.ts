@@ -26,8 +26,11 @@ export interface BlobSpace {
   put(hash: Sha256, content: Uint8Array | AsyncIterable<Uint8Array>, bytes: number): Promise<void>;
   /** The bytes, verified when whole; `not_found` if there are none, `data_loss` if they are damaged. */
   get(hash: Sha256, range?: BlobRange): Promise<Uint8Array>;
-  /** The bytes in pieces; the last piece comes only after the whole has been verified. */
-  stream(hash: Sha256): AsyncIterable<Uint8Array>;
+  /**
+   * The bytes in pieces, each read when it is asked for; the last piece comes only after the whole has been verified. Of a range
+   * nothing is.
+   */
+  stream(hash: Sha256, range?: BlobRange): AsyncIterable<Uint8Array>;
   /** The size, or undefined if it is not there. */
   size(hash: Sha256): Promise<number | undefined>;
   delete(hash: Sha256): Promise<void>;

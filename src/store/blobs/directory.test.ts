@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { sha256 } from "../../core/hash.ts";
 import { conformanceWorld as world } from "../records/conformance.ts";
+import { pieceBytes } from "./blob-checks.ts";
 import { blobConformance } from "./blob-conformance.ts";
 import { blobHttpHandler } from "./blob-http.ts";
 import { openDirectoryBlobs } from "./directory.ts";
@@ -20,7 +21,7 @@ blobConformance("directory", async () => {
   const clock = { ...world.clock, wallMs: () => world.clock.wallMs() - 3_600_000 };
   return {
     blobs,
-    request: async (request) => (await handler(request, "test"))!,
+    request: async (request) => (await handler(request, "test", { hold: () => true }))!,
     inThePast: async (work) =>
       work(await openDirectoryBlobs({ path: join(folder, "shared"), world: { ...world, clock }, baseUrl })),
     damage: async (hash) => {
@@ -78,7 +79,8 @@ describe("blobs over HTTP", () => {
     await blobs.datasets.put(hash, content, 10);
     const { url } = await blobs.datasets.grant("download", hash, 10, 60_000);
     const handler = blobHttpHandler(blobs);
-    const ask = (init: RequestInit = {}, address = url) => handler(new Request(address, init), "test");
+    const ask = (init: RequestInit = {}, address = url) =>
+      handler(new Request(address, init), "test", { hold: () => true });
     return { blobs, url, ask };
   };
 
@@ -92,6 +94,25 @@ describe("blobs over HTTP", () => {
     const answer = await ask({ method: "HEAD" });
     assert.equal(answer?.headers.get("content-length"), "10");
     assert.equal(await answer?.text(), "");
+  });
+
+  it("reads a part in pieces, each when it is asked for, and none where there is no room for it", async () => {
+    const { blobs } = await served();
+    const large = Buffer.alloc(4 * pieceBytes, 7);
+    const name = sha256(large);
+    await blobs.datasets.put(name, large, large.length);
+    const { url } = await blobs.datasets.grant("download", name, large.length, 60_000);
+    const ask = (room: number) =>
+      blobHttpHandler(blobs)(new Request(url, { headers: { range: "bytes=1-" } }), "test", {
+        hold: (bytes) => bytes <= room,
+      });
+    const parts = await Array.fromAsync((await ask(pieceBytes))?.body ?? []);
+    assert.deepEqual(
+      parts.map(({ byteLength }) => byteLength),
+      [pieceBytes, pieceBytes, pieceBytes, pieceBytes - 1],
+    );
+    const refused = await ask(pieceBytes - 1);
+    assert.deepEqual([refused?.status, refused?.headers.get("dcnr-error")], [503, "unavailable"]);
   });
 
   it("serves ranges as RFC 9110 writes them", async () => {

@@ -2,7 +2,6 @@
 // appears under its name only when it is whole, flushed and verified; what a crash leaves behind is swept at open.
 
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { type FileHandle, link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { BlobSpaceName } from "../../core/blobs.ts";
@@ -82,19 +81,21 @@ class DirectorySpace implements BlobSpace {
   }
 
   async get(hash: Sha256, range?: BlobRange): Promise<Uint8Array> {
-    if (range === undefined) return Buffer.concat(await Array.fromAsync(this.stream(hash)));
-    return this.#opened(hash, async (file) => {
-      checkRange(hash, range, (await file.stat()).size);
-      return readRange(file, range);
-    });
+    return Buffer.concat(await Array.fromAsync(this.stream(hash, range)));
   }
 
-  async *stream(hash: Sha256): AsyncGenerator<Uint8Array> {
+  async *stream(hash: Sha256, range?: BlobRange): AsyncGenerator<Uint8Array> {
+    let file: FileHandle | undefined;
     try {
-      const pieces = createReadStream(this.#file(hash), { highWaterMark: pieceBytes });
-      yield* verified(pieces, hash, this.#file(hash));
+      file = await open(this.#file(hash));
+      const { size } = await file.stat();
+      if (range !== undefined) checkRange(hash, range, size);
+      const pieces = readPieces(file, range ?? { start: 0, end: size });
+      yield* range === undefined ? verified(pieces, hash, this.#file(hash)) : pieces;
     } catch (thrown) {
       throw isMissing(thrown) ? this.#missing(hash) : fileError(thrown, this.#path);
+    } finally {
+      await file?.close();
     }
   }
 
@@ -128,18 +129,6 @@ class DirectorySpace implements BlobSpace {
 
   async grant(action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): Promise<BlobGrant> {
     return this.#tokens.grant(this.#name, action, hash, bytes, lifetimeMs);
-  }
-
-  async #opened<Result>(hash: Sha256, use: (file: FileHandle) => Promise<Result>): Promise<Result> {
-    let file: FileHandle | undefined;
-    try {
-      file = await open(this.#file(hash));
-      return await use(file);
-    } catch (thrown) {
-      throw isMissing(thrown) ? this.#missing(hash) : fileError(thrown, this.#path);
-    } finally {
-      await file?.close();
-    }
   }
 
   /** Two digits of folders keep directories small: a million blobs are 4,000 files each. */
@@ -176,14 +165,14 @@ async function writeAll(file: FileHandle, piece: Uint8Array): Promise<void> {
   for (let done = 0; done < piece.length; ) done += (await file.write(piece, done)).bytesWritten;
 }
 
-async function readRange(file: FileHandle, { start, end }: BlobRange): Promise<Uint8Array> {
-  const content = new Uint8Array(end - start);
-  for (let done = 0; done < content.length; ) {
-    const { bytesRead } = await file.read(content, done, content.length - done, start + done);
+/** One when it is asked for: what nobody takes lies in memory no more than once. */
+async function* readPieces(file: FileHandle, { start, end }: BlobRange): AsyncGenerator<Uint8Array> {
+  for (let at = start; at < end; ) {
+    const { bytesRead, buffer } = await file.read(new Uint8Array(Math.min(pieceBytes, end - at)), { position: at });
     if (bytesRead === 0) fail("data_loss", "a blob's file became shorter while it was read: read it again");
-    done += bytesRead;
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
   }
-  return content;
 }
 
 /** Makes the new name itself survive a power cut; not every file system lets folders be flushed. */

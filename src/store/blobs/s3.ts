@@ -142,23 +142,21 @@ class S3Space implements BlobSpace {
   }
 
   async get(hash: Sha256, range?: BlobRange): Promise<Uint8Array> {
-    if (range !== undefined) return this.#getRange(hash, range);
-    return Buffer.concat(await Array.fromAsync(this.stream(hash)));
+    return Buffer.concat(await Array.fromAsync(this.stream(hash, range)));
   }
 
-  async #getRange(hash: Sha256, range: BlobRange): Promise<Uint8Array> {
+  async *#streamRange(hash: Sha256, range: BlobRange): AsyncGenerator<Uint8Array> {
     const bytes = (await this.size(hash)) ?? missingBlob(hash, `the ${this.#where}`);
     checkRange(hash, range, bytes);
-    if (range.start === range.end) return new Uint8Array();
+    if (range.start === range.end) return;
     const Range = `bytes=${range.start}-${range.end - 1}`;
-    return this.#call(async () => {
-      const { Body } = await this.#client.send(new aws.GetObjectCommand({ ...this.#object(hash), Range }));
-      return (await Body?.transformToByteArray()) ?? new Uint8Array();
-    }, hash);
+    const { Body } = await this.#client.send(new aws.GetObjectCommand({ ...this.#object(hash), Range }));
+    yield* Body as AsyncIterable<Uint8Array>;
   }
 
-  async *stream(hash: Sha256): AsyncGenerator<Uint8Array> {
+  async *stream(hash: Sha256, range?: BlobRange): AsyncGenerator<Uint8Array> {
     try {
+      if (range !== undefined) return yield* this.#streamRange(hash, range);
       const { Body } = await this.#client.send(new aws.GetObjectCommand(this.#object(hash)));
       yield* verified(Body as AsyncIterable<Uint8Array>, hash, `its object in the ${this.#where}`);
     } catch (thrown) {

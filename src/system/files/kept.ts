@@ -7,6 +7,8 @@ import { fail } from "../../core/errors.ts";
 
 const namePattern = /^[A-Za-z0-9_.-]{1,200}$/;
 const unfinished = ".part";
+/** The disk itself is full, or its owner's share of it. */
+const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /** Writing more than `bytesMax` in all fails with `resource_exhausted`. */
 export async function openKept(directory: string, bytesMax = Number.POSITIVE_INFINITY) {
@@ -46,9 +48,12 @@ export async function openKept(directory: string, bytesMax = Number.POSITIVE_INF
       } catch (error) {
         count(name, before);
         await rm(draft, { force: true });
+        if (fullCodes.has((error as NodeJS.ErrnoException).code ?? ""))
+          fail("resource_exhausted", `no space is left on the disk of ${folder}`, error);
         throw error;
       }
     },
+    freeBytes: (): number => bytesMax - bytesHeld,
     async remove(name: string): Promise<void> {
       await rm(pathOf(name), { force: true });
       count(name, 0);

@@ -1,8 +1,8 @@
 // What was measured before, kept in a PNode's directory.
 
-import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
+import { readWhole, writeWhole } from "./whole-file.ts";
 
 /** A measurement that depends on `key` alone, kept in the PNode's directory. */
 export class Remembered<T> {
@@ -26,12 +26,11 @@ export class Remembered<T> {
 }
 
 async function readJson(path: string): Promise<unknown> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    return fail("failed_precondition", `cannot read ${path}: ${error.message}`);
-  });
+  const text = await readWhole(path).catch((error: Error) =>
+    fail("failed_precondition", `cannot read ${path}: ${error.message}`),
+  );
   try {
-    return text === undefined ? undefined : JSON.parse(text);
+    return text === undefined ? undefined : JSON.parse(new TextDecoder().decode(text));
   } catch {
     return fail("data_loss", `${path} is damaged: remove it and start again`);
   }
@@ -39,8 +38,7 @@ async function readJson(path: string): Promise<unknown> {
 
 async function writeJson(path: string, value: unknown, mode: number): Promise<void> {
   try {
-    await writeFile(`${path}.new`, `${JSON.stringify(value)}\n`, { mode });
-    await rename(`${path}.new`, path);
+    await writeWhole(path, `${JSON.stringify(value)}\n`, mode);
   } catch (error) {
     fail(
       "failed_precondition",

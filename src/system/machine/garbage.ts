@@ -4,7 +4,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-type Collect = (how: { readonly type: "minor" | "major"; readonly flavor?: "last-resort" }) => void;
+type Collect = (how: { readonly type: "major"; readonly flavor: "last-resort" }) => void;
 
 let collect: Collect | undefined;
 
@@ -14,16 +14,6 @@ function collector(): Collect {
     collect = runInNewContext("gc") as Collect;
   }
   return collect;
-}
-
-/** What was made a moment ago and is needed no more; takes a millisecond or two. */
-export function collectYoung(): void {
-  collector()({ type: "minor" });
-}
-
-/** Everything; takes some ten milliseconds. */
-export function collectAll(): void {
-  collector()({ type: "major" });
 }
 
 /** Everything, and the heap becomes as small as it can be; what runs next is slower for a moment. */

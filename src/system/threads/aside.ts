@@ -6,6 +6,7 @@ import { deserialize } from "node:v8";
 import { Worker } from "node:worker_threads";
 import type { Aside, Lane, Work } from "../../core/aside.ts";
 import { DcnrError, type ErrorCode, type Outlook } from "../../core/errors.ts";
+import { moduleBeside } from "../../core/module-beside.ts";
 
 /** What the thread is told: to load a module for later, or to do a work of it. */
 export type AsideOrder =
@@ -76,8 +77,7 @@ export function openAside(): ThreadAside {
   };
 }
 
-const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-const threadUrl = new URL(`./aside-thread.${extension}`, import.meta.url);
+const threadUrl = moduleBeside("./aside-thread.ts", import.meta.url);
 
 class LaneThread {
   readonly #lane: Lane;

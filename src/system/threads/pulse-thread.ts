@@ -2,7 +2,8 @@
 // only when the whole machine is.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { sleep } from "../../core/world.ts";
+import { silentLog, sleep } from "../../core/world.ts";
+import { openNetworkBehind } from "../../protocol/gate/behind.ts";
 import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import type { Network } from "../../protocol/network.ts";
@@ -23,7 +24,10 @@ parentPort?.on("message", (order: PulseOrder) => {
 /** Until another order comes, or the orchestrator knows the attachment no more. */
 async function follow(order: PulseOrder, signal: AbortSignal): Promise<void> {
   const reach = order.networks && new Reach([], order.networks);
-  const network = openGrpcNetwork({ timers: realTimers, web: order.web ?? false, ...(reach && { reach }) });
+  const { web = false, gate } = order;
+  const network = gate
+    ? openNetworkBehind({ ...gate, timers: realTimers, log: silentLog, web })
+    : openGrpcNetwork({ timers: realTimers, web, ...(reach && { reach }) });
   while (!signal.aborted) {
     const known = await pulseOnce(network, order, signal);
     if (!known) break;

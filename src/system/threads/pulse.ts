@@ -2,7 +2,9 @@
 // when the main thread last came round, and when the orchestrator last answered.
 
 import { Worker } from "node:worker_threads";
+import { moduleBeside } from "../../core/module-beside.ts";
 import type { Clock } from "../../core/world.ts";
+import type { GatePlace } from "../../protocol/gate/behind.ts";
 import type { Reach } from "../../protocol/routes/reach.ts";
 
 export interface PulseOrder {
@@ -13,6 +15,8 @@ export interface PulseOrder {
   readonly networks?: readonly string[];
   /** Over WebSockets alone. */
   readonly web?: boolean;
+  /** By which it connects; absent: by itself. */
+  readonly gate?: GatePlace;
 }
 
 export interface PulseShared {
@@ -37,19 +41,18 @@ export interface RealPulse {
   stop(): void;
 }
 
-export function startPulse(clock: Clock, reach?: Reach, web = false): RealPulse {
+export function startPulse(clock: Clock, reach?: Reach, web = false, gate?: GatePlace): RealPulse {
   const times = new Float64Array(new SharedArrayBuffer(16));
   times[0] = hrtimeMs();
   const turning = setInterval(() => {
     times[0] = hrtimeMs();
   }, turnMs);
   turning.unref();
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   let thread: Worker | undefined;
   return {
     follow(orchestrator, token, intervalMs) {
       if (thread === undefined) {
-        thread = new Worker(new URL(`./pulse-thread.${extension}`, import.meta.url), {
+        thread = new Worker(moduleBeside("./pulse-thread.ts", import.meta.url), {
           workerData: { times } satisfies PulseShared,
           resourceLimits,
         });
@@ -59,7 +62,7 @@ export function startPulse(clock: Clock, reach?: Reach, web = false): RealPulse 
           thread = undefined;
         });
       }
-      const open = reach && { networks: reach.networks };
+      const open = { ...(reach && { networks: reach.networks }), ...(gate && { gate }) };
       thread.postMessage({ orchestrator, token, intervalMs, web, ...open } satisfies PulseOrder);
     },
     get heardMs() {

@@ -12,6 +12,7 @@ import { DcnrError, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { newIdentity } from "../keys.ts";
 import { openHttpTransfer } from "./blob-transfer.ts";
+import { consumed } from "./consumed.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -93,6 +94,29 @@ describe("a server behind a proxy that ends TLS", () => {
 });
 
 describe("a download", () => {
+  it("takes what came in one piece of a wire with something else for what it is", () =>
+    serving(
+      (_, response) => {
+        // Without a length: chunks with their sizes between them, hundreds in one packet.
+        for (let at = 0; at < content.byteLength; at += 150) response.write(content.subarray(at, at + 150));
+        response.end();
+      },
+      async (url) => {
+        const into = new Uint8Array(content.byteLength);
+        await transfer.download({ url, headers: {} }, into);
+        assert.equal(sha256(into), sha256(content));
+      },
+    ));
+
+  it("gives the memory of each piece back at once, and none that others use", () => {
+    const alone = Buffer.from(new ArrayBuffer(1000));
+    const shared = new Uint8Array(new ArrayBuffer(1000), 0, 999);
+    consumed(alone);
+    consumed(shared);
+    assert.equal(alone.buffer.byteLength, 0);
+    assert.equal(shared.buffer.byteLength, 1000);
+  });
+
   it("takes as long as it takes while bytes move: longer than a stall may last", () =>
     serving(
       (_, response) => {

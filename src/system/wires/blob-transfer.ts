@@ -7,12 +7,13 @@ import { request as httpsRequest } from "node:https";
 import { codeOfBlobRefusal } from "../../core/blobs.ts";
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
+import { type GatePlace, gateConnection } from "../../protocol/gate/behind.ts";
 import type { KeyBook } from "../../protocol/identity/key-book.ts";
 import { pinnedConnection } from "../../protocol/identity/pinned-http.ts";
 import { Tls } from "../../protocol/identity/tls.ts";
 import { parseAddress } from "../../protocol/routes/address.ts";
 import type { Reach } from "../../protocol/routes/reach.ts";
-import { bytesPassed } from "./passed-bytes.ts";
+import { consumed } from "./consumed.ts";
 
 export interface HttpTransferOptions {
   /** Without a byte that moves for so long, a transfer has failed. */
@@ -23,6 +24,8 @@ export interface HttpTransferOptions {
   readonly reach?: Reach;
   /** What is known of keys that have succeeded others. */
   readonly keys?: KeyBook;
+  /** By which it connects; absent: by itself. */
+  readonly gate?: GatePlace;
   /** Whose certificates count, in PEM; those of the web if absent. */
   readonly authorities?: string;
 }
@@ -33,6 +36,7 @@ interface Way {
   /** It calls as nobody: the address itself is what allows a transfer. */
   readonly tls: Tls;
   readonly authorities: string | undefined;
+  readonly gate: GatePlace | undefined;
 }
 
 interface HttpAddress {
@@ -48,8 +52,8 @@ interface HttpAddress {
 const sliceBytes = 64 << 10;
 
 export function openHttpTransfer(options: HttpTransferOptions = {}) {
-  const { stallMs = 30_000, answerMs = 180_000, reach, keys, authorities } = options;
-  const way: Way = { reach, authorities, tls: new Tls(undefined, undefined, keys) };
+  const { stallMs = 30_000, answerMs = 180_000, reach, keys, authorities, gate } = options;
+  const way: Way = { reach, authorities, gate, tls: new Tls(undefined, undefined, keys) };
   const proofs = new Proofs();
   return {
     upload: (to: HttpAddress, content: Uint8Array, signal?: AbortSignal) =>
@@ -86,7 +90,7 @@ export function openHttpTransfer(options: HttpTransferOptions = {}) {
         if (at + piece.byteLength > into.byteLength) throw wrongLength(at + piece.byteLength, into.byteLength);
         into.set(piece, at);
         at += piece.byteLength;
-        bytesPassed(piece.byteLength);
+        consumed(piece);
       }
       if (at !== into.byteLength) throw wrongLength(at, into.byteLength);
     } catch (error) {
@@ -140,7 +144,7 @@ class Exchange {
     method: "PUT" | "GET",
     { url, headers, key }: HttpAddress,
     framing: Readonly<Record<string, string>>,
-    { reach, tls, authorities }: Way,
+    { reach, tls, authorities, gate }: Way,
     signal: AbortSignal | undefined,
   ) {
     const { protocol, host, hostname } = new URL(url);
@@ -148,13 +152,18 @@ class Exchange {
       fail("permission_denied", `blobs are not fetched by ${protocol}`);
     reach?.check(hostname);
     this.#host = host;
-    const send = protocol === "https:" && key === undefined ? httpsRequest : httpRequest;
-    const request = send(key === undefined ? url : url.replace(/^https:/, "http:"), {
+    // Whoever makes the connection ends TLS, too.
+    const isMade = key !== undefined || gate !== undefined;
+    const send = protocol === "https:" && !isMade ? httpsRequest : httpRequest;
+    const place = { ...parseAddress(host, protocol === "https:" ? 443 : 80), ...(key && { key }) };
+    const request = send(isMade ? url.replace(/^https:/, "http:") : url, {
       ...{ method, headers: { ...lowerCase(headers), ...framing } },
       ...(reach && { lookup: reach.lookup }),
-      ...(key === undefined
-        ? { agent: false, ...(authorities !== undefined && { ca: authorities }) }
-        : { createConnection: pinnedConnection(tls, { ...parseAddress(host, 443), key }, reach?.lookup) }),
+      ...(gate !== undefined
+        ? { createConnection: gateConnection(gate, { ...place, tls: protocol === "https:" }) }
+        : key === undefined
+          ? { agent: false, ...(authorities !== undefined && { ca: authorities }) }
+          : { createConnection: pinnedConnection(tls, place, reach?.lookup) }),
     });
     this.#request = request;
     this.#answer = new Promise((resolve) =>

@@ -1,6 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { isCommon } from "../../network/rounds.ts";
+import { type OpenProcess, openProcess } from "../process.ts";
 import type { Schedule } from "../schedule.ts";
 import {
   drawFrom,
@@ -116,6 +117,35 @@ describe("lanes of which some learn more, rest, are late, leave and come back", 
       }
     }
     assert.ok(dropped > 50 && rested > 50, `${dropped} lanes late, ${rested} resting`);
+  });
+});
+
+describe("a round that is longer than a VNode runs ahead of the line", () => {
+  const schedule = {
+    ...{ steps: 2 + 2 * 101, microbatches: 1, validateEvery: 0, validationMicrobatches: 0, checkpointEvery: 2 },
+    sync: { every: 100, after: 2 },
+  };
+
+  it("is learned to its end, where it is stored", () => {
+    for (const seed of [1, 2, 3]) {
+      const stored = { ...schedule, roundCheckpoints: "ends" } as const;
+      assert.deepEqual(sorted(run(seed, seed, calm, stored)), sorted(run(seed, seed, calm, schedule)));
+    }
+  });
+
+  it("is closed without a lane that is gone, since the others do not wait for its states on the way", () => {
+    const elastic = { ...schedule, elastic: "on" } as const;
+    const { plan } = lanedPlan(1, schedule.sync);
+    const lanes = [0, 1].map((lane) => ({ lane, steps: 100, class: "", samples: [[1_000 * lane, 100]] as const }));
+    const rounds = [0, 1].map((round) => ({ round, lanes, counted: [0] }));
+    const stopping: OpenProcess = (options) => {
+      const inner = openProcess<never, never>(options);
+      const step = inner.step.bind(inner);
+      const isGone = () => options.role.copy?.lane !== 0 && inner.currentStep > 10;
+      return Object.assign(inner, { step: (event: Parameters<typeof step>[0]) => (isGone() ? [] : step(event)) });
+    };
+    const hashes = new SymbolicNetwork(plan, elastic, drawFrom(1), calm, stopping, rounds).run();
+    for (const { id, copy } of plan.vnodes) assert.equal(hashes.has(`${id}/204`), copy?.lane === 0, id);
   });
 });
 

@@ -9,7 +9,7 @@ import type { Plan } from "../../network/plan.ts";
 import type { ChainRow } from "./chain.ts";
 
 /** Logits of all positions are kept at once. */
-const positionsMax = 1 << 16;
+export const positionsMax = 1 << 16;
 
 /** `id`: of the pass. */
 export function plainRows(id: number, feeds: Readonly<Record<string, Tensor>>): ChainRow[] {

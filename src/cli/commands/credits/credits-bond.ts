@@ -17,7 +17,8 @@ const meetMs = 5_000;
 export const command: Command = {
   summary: "Lay down credits of this machine as a surety for its work, or take them back (--release).",
   details:
-    "A convicted machine loses its bond to those whose work was lost. It can be taken back once all work has vested.",
+    "A machine that is banned loses its bond to those whose work was lost. It can be taken back once all work has vested and is final, " +
+    "and not while the machine hosts a VNode of a session that is checked, or is barred or in doubt.",
   positionals: [{ name: "CREDITS" }],
   options: {
     orchestrator: connectionOptions["orchestrator"] as NonNullable<(typeof connectionOptions)[string]>,

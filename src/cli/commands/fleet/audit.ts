@@ -5,17 +5,20 @@ import { asideHere } from "../../../core/aside.ts";
 import { bits } from "../../../core/bits.ts";
 import { fail } from "../../../core/errors.ts";
 import { sha256 } from "../../../core/hash.ts";
-import type { SessionId, Sha256, VNodeId } from "../../../core/ids.ts";
+import type { PNodeId, SessionId, Sha256, VNodeId } from "../../../core/ids.ts";
 import { trainingToWire } from "../../../network/settings/wire.ts";
-import type { IntervalRecord, Premise, Stated } from "../../../orchestrator/records/checking.ts";
+import type { IntervalRecord, Premise, StandingRecord } from "../../../orchestrator/records/checking.ts";
+import type { PNodeRecord } from "../../../orchestrator/records/machines.ts";
 import type { SessionRecord } from "../../../orchestrator/records/sessions.ts";
 import { key, prefix } from "../../../orchestrator/records/store-keys.ts";
+import { type KeptWork, keptWork } from "../../../orchestrator/trust/kept-work.ts";
 import { replay, type Subject } from "../../../pnode/auditing/replay.ts";
 import { checkSession, SessionContext } from "../../../pnode/session-context.ts";
 import { listsOf } from "../../../pnode/stating.ts";
 import { cutState, describeImage, piecesOf } from "../../../states/cut.ts";
 import { readStateManifest, writeStateManifest } from "../../../states/manifest.ts";
 import type { BlobStore } from "../../../store/blobs/blob-store.ts";
+import type { StateStore } from "../../../store/records/state-store.ts";
 import { listItems, readItem } from "../../../store/records/update.ts";
 import { digestAside } from "../../../system/digest.ts";
 import { verifyBy } from "../../../system/keys.ts";
@@ -24,6 +27,7 @@ import { readInputs, readOutputMessages } from "../../../trust/lists.ts";
 import { isSignedBy, resultOf } from "../../../trust/statement.ts";
 import { openProcess } from "../../../vnode/process.ts";
 import type { Command } from "../../command.ts";
+import { pnodeAmong } from "../../flags/pnode-names.ts";
 import { readerOf, storeOptions, withStores } from "../../machine/stores.ts";
 
 export const command: Command = {
@@ -33,9 +37,23 @@ export const command: Command = {
     "Needs no orchestrator and no PNode: whoever can read the store and the blobs can do it. What is kept for audits can be " +
     "repeated: intervals that are being checked, or were found wrong (dcnr trust PNODE tells the command).",
   positionals: [{ name: "SESSION" }, { name: "VNODE" }, { name: "STEP" }],
-  options: { ...storeOptions, json: { type: "boolean", summary: "machine-readable output" } },
+  options: {
+    ...storeOptions,
+    of: {
+      type: "string",
+      value: "PNODE",
+      summary: "whose work (default: of who was found wrong there, or of any owner)",
+    },
+    turn: {
+      type: "number",
+      value: "T",
+      summary: "how often the session had gone back by then (default: the last that is kept)",
+    },
+    json: { type: "boolean", summary: "machine-readable output" },
+  },
   examples: [
     "dcnr audit mlp-3f2a9c1b7d04 hidden 40",
+    "dcnr audit mlp-3f2a9c1b7d04 hidden 40 --of maple --turn 2",
     "dcnr audit mlp-3f2a9c1b7d04 hidden 40 --blobs s3://models/dcnr --store postgres://dcnr@db/dcnr",
   ],
   run: async ({ flags, out, signal, arguments: given }) => {
@@ -45,19 +63,28 @@ export const command: Command = {
     return withStores(flags, async (store, blobs) => {
       const session = (await readItem<SessionRecord>(store, key.session(id)))?.record;
       if (session === undefined) fail("not_found", `the store has no session ${id}`);
-      const { interval, of } = await stated(store, session.id, vnode, step);
-      const { statement, pnode: owner } = of;
-      const found = await repeat(blobs, session, of, signal);
-      const sound = isSignedBy(statement, owner, verifyBy);
+      const { of, turn } = { of: flags.optionalText("of"), turn: flags.optionalNumber("turn") };
+      const work = await keptIn(store, session.id, { vnode, step, of, turn });
+      const { interval, stated, pnode, checkedTo } = work;
+      const found = await repeat(blobs, session, work, signal);
+      const sound = isSignedBy(stated.statement, stated.pnode, verifyBy);
       const verdict = {
-        ...{ session: id, vnode, from: interval.from, to: interval.to, owner, signed: sound },
+        ...{
+          session: id,
+          vnode,
+          from: interval.from,
+          to: interval.to,
+          turn: interval.turn,
+          owner: pnode,
+          signed: sound,
+        },
         ...{ right: found.difference === undefined, difference: found.difference ?? "" },
       };
       if (flags.is("json")) out.json(verdict);
       else {
-        out.line(
-          `VNode ${vnode}, steps ${interval.from} to ${interval.to}, stated by PNode ${owner}${sound ? "" : " (NOT signed by it)"}`,
-        );
+        const by = `stated by PNode ${stated.pnode}${sound ? "" : " (NOT signed by it)"}`;
+        const checked = checkedTo === undefined ? "" : ` and checked by PNode ${pnode}`;
+        out.line(`VNode ${vnode}, steps ${interval.from} to ${interval.to}, ${by}${checked}`);
         out.line(
           found.difference === undefined ? "right: the same state and messages come out" : `wrong: ${found.difference}`,
         );
@@ -67,23 +94,48 @@ export const command: Command = {
   },
 };
 
-async function stated(store: Parameters<typeof listItems>[0], session: SessionId, vnode: string, step: number) {
-  for (const kept of [prefix.intervalsOf(session), prefix.convictionsOf(session)])
-    for await (const { record } of listItems<IntervalRecord>(store, kept)) {
-      const one = step >= record.from && step < record.to ? record.audits[vnode]?.stated[0] : undefined;
-      if (one !== undefined) return { interval: record, of: one };
-    }
-  return fail(
-    "not_found",
-    `nothing is kept of VNode ${vnode} around step ${step}: only what is being checked, or was found wrong, can be repeated`,
+interface Asked {
+  readonly vnode: string;
+  readonly step: number;
+  /** Name, id or its beginning. */
+  readonly of: string | undefined;
+  readonly turn: number | undefined;
+}
+
+async function keptIn(
+  store: StateStore,
+  session: SessionId,
+  { vnode, step, of: called, turn }: Asked,
+): Promise<KeptWork> {
+  const kept: IntervalRecord[] = [];
+  for (const prefixed of [prefix.intervalsOf(session), prefix.convictionsOf(session)])
+    for await (const { record } of listItems<IntervalRecord>(store, prefixed)) kept.push(record);
+  const of = called === undefined ? undefined : await pnodeIn(store, called);
+  const work = keptWork(kept, { vnode, step, ...(of ? { of } : {}), ...(turn === undefined ? {} : { turn }) });
+  const whose = `${called === undefined ? "" : ` by PNode ${called}`}${turn === undefined ? "" : ` in turn ${turn}`}`;
+  return (
+    work ??
+    fail(
+      "not_found",
+      `nothing is kept of VNode ${vnode} around step ${step}${whose}: only what is being checked, or was found wrong, can be repeated`,
+    )
   );
+}
+
+/** A machine that was forgotten is still called by its id. */
+async function pnodeIn(store: StateStore, called: string): Promise<PNodeId> {
+  const all: { readonly id: PNodeId; readonly name: string }[] = [];
+  for await (const { record } of listItems<PNodeRecord>(store, prefix.pnodes)) all.push(record);
+  for await (const { record } of listItems<StandingRecord>(store, prefix.standings))
+    if (!all.some(({ id }) => id === record.pnode)) all.push({ id: record.pnode, name: "" });
+  return pnodeAmong(all, called).id;
 }
 
 /** What comes out, and where that first differs from what was stated. */
 async function repeat(
   blobs: BlobStore,
   session: SessionRecord,
-  { statement, beside = [] }: Stated,
+  { stated: { statement, beside = [] }, checkedTo = resultOf(statement), pnode }: KeptWork,
   signal: AbortSignal,
 ) {
   const { from, to } = statement;
@@ -135,7 +187,10 @@ async function repeat(
     const { outputs } = listsOf({ session: session.id, vnode }, passage);
     const { edges, validation } = passage;
     const found = { after: sha256(writeStateManifest(manifest)), outputs: outputs.hash, edges };
-    if (resultOf({ ...found, ...(validation ? { validation } : {}) }) === resultOf(statement)) return {};
+    const result = resultOf({ ...found, ...(validation ? { validation } : {}) });
+    if (result === checkedTo) return {};
+    if (result === resultOf(statement))
+      return { difference: `PNode ${pnode}, which checked it, came to something else` };
     const said = readOutputMessages(await blobs.states.get(statement.outputs), interval);
     const message = passage.outputs.messages.find(([name, hash]) => said.get(name) !== hash);
     return {

@@ -79,6 +79,6 @@ function show(out: Output, one: MachineStanding): void {
   for (const [name, text] of lines) out.line(`${out.tone("dim", name.padEnd(11))} ${plain(text)}`);
   for (const { wallMs, kind, story, command: repeat } of one.faults) {
     out.line(out.tone("warn", `${new Date(Number(wallMs)).toISOString()} ${kind}: ${plain(story)}`));
-    out.line(`  ${plain(repeat)}`);
+    if (repeat !== "") out.line(`  ${plain(repeat)}`);
   }
 }

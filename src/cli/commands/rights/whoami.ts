@@ -2,7 +2,7 @@
 
 import type { Command } from "../../command.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
-import { personKey } from "../../machine/person-key.ts";
+import { personKey } from "../../machine/keys/person-key.ts";
 import { plain } from "../../shown/output.ts";
 
 export const command: Command = {

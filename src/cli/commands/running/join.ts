@@ -1,12 +1,10 @@
 // `dcnr join`: one command makes this machine a PNode, until Ctrl-C.
 
 import { hostname, platform } from "node:os";
-import { join } from "node:path";
 import { fail, hasCode, messageOf } from "../../../core/errors.ts";
 import { sleep, type World } from "../../../core/world.ts";
+import { collectorFrom } from "../../../monitoring/collector.ts";
 import type { PNode } from "../../../pnode/pnode.ts";
-import { openGrpcNetwork } from "../../../protocol/grpc.ts";
-import { KeyBook } from "../../../protocol/identity/key-book.ts";
 import {
   formatAddress,
   isLoopback,
@@ -16,20 +14,15 @@ import {
   withKey,
 } from "../../../protocol/routes/address.ts";
 import { Reach } from "../../../protocol/routes/reach.ts";
-import { routedNetwork } from "../../../protocol/routes/routed-network.ts";
 import { linkVariable } from "../../../providers/join-command.ts";
 import { tensorsToo } from "../../../relay/limits.ts";
-import { loadKey } from "../../../system/keys.ts";
 import type { HardwareFacts } from "../../../system/machine/hardware.ts";
 import { ownNetworks } from "../../../system/machine/own-address.ts";
-import { backgroundTimers } from "../../../system/timers.ts";
 import type { Command, Flags } from "../../command.ts";
 import { checkAdvertised, checkLimits, thisMachine } from "../../flags/limits.ts";
 import { logOptions, worldFrom } from "../../flags/logging.ts";
 import { parseBytes, parseRate } from "../../flags/quantities.ts";
 import { orchestratorPortDefault } from "../../joining/connection.ts";
-import { orchestratorsAt } from "../../joining/introduction.ts";
-import { pinned, rememberSuccession } from "../../joining/known-networks.ts";
 import { wayIn } from "../../joining/ways-in.ts";
 import { MemoryShare } from "../../lending/memory-share.ts";
 import { askNetwork } from "../../lending/network-news.ts";
@@ -37,9 +30,12 @@ import { openLendingPage } from "../../lending/page.ts";
 import { reachText } from "../../lending/reach-text.ts";
 import { hoursText, ruleOptions, rulesFrom } from "../../lending/rules.ts";
 import { Volunteering } from "../../lending/volunteering.ts";
-import { confine } from "../../machine/confinement.ts";
+import { standApart } from "../../machine/apart/apart.ts";
+import { isConfined } from "../../machine/apart/confinement.ts";
+import { takeBehindOrder } from "../../machine/apart/gate-order.ts";
 import { dataDirectory, directoryOption } from "../../machine/directories.ts";
 import { type GpuLending, gpuLendings } from "../../machine/lent-gpus.ts";
+import { ownWires, wiresBehind } from "../../machine/lent-wires.ts";
 import { holdDirectory } from "../../machine/one-user.ts";
 import type { LentMachine, StartedPNode } from "../../machine/pnode-start.ts";
 import { tellParent, untilAborted } from "../../machine/processes.ts";
@@ -123,15 +119,30 @@ export const command: Command = {
   run: async ({ arguments: words, flags, out, signal, settings }) => {
     const outer = worldFrom(flags);
     const directory = dataDirectory(flags.optionalText("dir"), process.env, "pnode");
-    const { addresses, invite } = await wayIn(words, {
-      ...{ directory, world: outer, out, yes: flags.is("yes") },
-      link: process.env[linkVariable],
-    });
+    const told = takeBehindOrder(process.env);
+    const way = { directory, world: outer, out, yes: flags.is("yes"), link: process.env[linkVariable] };
+    const { addresses, invite } = told ?? (await wayIn(words, way));
     const machine = machineFrom(addresses, flags);
+    const web = flags.is("websocket") || addresses.some(isSocketAddress);
+    const patienceMs = flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs;
     const rules = await rulesFrom(flags, platform());
     // macOS tells of its power by a program, which a confined process cannot ask.
     const asksPrograms = rules.onMains && platform() === "darwin";
-    if (!flags.is("unconfined") && !asksPrograms) await confine(machine, settings, command.options ?? {});
+    const page = flags.optionalNumber("page");
+    const collector = collectorFrom(process.env, machine.otlp);
+    // A child that talks with its parent was started with less in the first place, and calls only its own machine.
+    const isApart = told === undefined && !flags.is("unconfined") && !asksPrograms && !isConfined() && !process.send;
+    const behind = isApart
+      ? await standApart({
+          ...{ confined: machine, settings, options: command.options ?? {}, behind: { addresses, invite } },
+          gate: {
+            ...{ ...reachFrom(addresses, flags), web, listen: machine.listen },
+            patienceMs: flags.is("wait") ? null : patienceMs,
+            ...(page !== undefined && { page }),
+            ...(collector && { collector }),
+          },
+        })
+      : told;
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, outer);
     const own = { directory: machine.directory, name: machine.name, wantsBytes: machine.memoryBytes };
     const memory = await MemoryShare.enter(own, thisMachine().memoryBytes, outer);
@@ -139,34 +150,21 @@ export const command: Command = {
     const json = flags.is("json");
     const screen = !json && out.isTerminal && process.stdin.isTTY === true && flags.text("log") === "auto";
     const world = screen ? { ...outer, log: volunteering.log } : outer;
-    const identity = await loadKey(machine.directory, world.chance);
-    const path = join(machine.directory, "networks.json");
-    const keys = new KeyBook((former, newest) => {
-      world.log("info", `${former} has a new key, for which it has signed: ${newest}`);
-      rememberSuccession(path, former, newest).catch((error: unknown) => world.log("warn", messageOf(error)));
-    });
-    const web = flags.is("websocket") || addresses.some(isSocketAddress);
-    const wires = openGrpcNetwork({
-      ...{ timers: backgroundTimers, log: world.log, identity, keys, reach: machine.reach },
-      // Where only the web passes, no router lets anything else through.
-      ...{ web, punches: !web },
-    });
-    const network = routedNetwork(wires, { ...world, timers: backgroundTimers });
     const say = (sentence: string) => out.note(sentence);
-    const patienceMs = flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs;
-    const asking = { path, world, signal, say, patienceMs };
-    const orchestrators = await orchestratorsAt(machine.orchestrators, { ...asking, network })
-      .then((places) => pinned(places, asking))
-      .catch((error: unknown) => {
-        memory.leave();
-        held.release();
-        if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
-        fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
-      });
-    const lent = { ...machine, memoryBytes: memory.bytes, orchestrators, invite, identity, web };
+    const meeting = { ...{ directory: machine.directory, named: machine.orchestrators, reach: machine.reach, web } };
+    const options = { ...meeting, world, say, signal, patienceMs };
+    const wires = await (behind ? wiresBehind(behind, options) : ownWires(options));
+    const { network } = wires;
+    const orchestrators = await wires.orchestrators().catch((error: unknown) => {
+      memory.leave();
+      held.release();
+      if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
+      fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
+    });
+    const lent = { ...machine, memoryBytes: memory.bytes, orchestrators, invite, wires, web };
     // Not loaded by the process that only starts this one anew, with less.
     const { startRealPNode } = await import("../../machine/pnode-start.ts");
-    const { pnode, hardware, cpus, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
+    const { pnode, hardware, cpus, workers, gflops, close } = await startRealPNode(lent, world, volunteering);
     memory.follow(pnode);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const facts = {
@@ -178,13 +176,14 @@ export const command: Command = {
     if (!json) {
       out.line(`PNode ${machine.name} (${pnode.id}) lends`);
       for (const line of facts.lends()) out.line(`  ${line}`);
+      if (behind) out.line(`  ${behind.boundary}`);
     }
     const end = async () => {
       await volunteering.stop();
       await close();
-      await network.close();
       memory.leave();
       held.release();
+      await wires.close();
     };
     try {
       await firstAttachment(pnode, flags.is("wait"), world, signal);
@@ -207,7 +206,7 @@ export const command: Command = {
       await Promise.race([pnode.calledBack, sleep(world.timers, calledBackMs, signal)]);
       out.line(`Attached. ${reachText(pnode.reach)} Ctrl-C hands its work over and leaves.`);
     }
-    const ownPage = flags.has("page") ? await openLendingPage(volunteering, flags.number("page")) : undefined;
+    const ownPage = page === undefined ? undefined : await openLendingPage(volunteering, page, wires.page);
     if (ownPage && !json) out.line(`Your page on this machine: ${ownPage.address}`);
     if (!signal.aborted) volunteering.begin(pnode, { ...facts, page: ownPage?.address }, screen);
     await untilAborted(AbortSignal.any([signal, volunteering.leaving]));
@@ -259,6 +258,20 @@ async function firstAttachment(pnode: PNode, wait: boolean, world: World, signal
   if (tooLong.signal.aborted) fail("unavailable", `${pnode.problems()[0] ?? "not attached"} (--wait goes on trying)`);
 }
 
+/** Where the owner sends the machine, and which private networks are open to it besides those of these places. */
+function reachFrom(addresses: readonly string[], flags: Flags) {
+  const parsed = addresses.map((address) => parseAddress(address, orchestratorPortDefault));
+  const named = parsed.map(({ host, port, key, secure }) => {
+    if (secure)
+      fail("invalid_argument", "a PNode proves its key to the orchestrator itself: give host:port, not https://");
+    const place = formatAddress(host, port);
+    return key === undefined ? place : withKey(place, key);
+  });
+  // An orchestrator on this machine is its owner's, and so are those who join it from the networks around.
+  const around = parsed.some(({ host }) => isLoopback(host) || isUnspecified(host)) ? ownNetworks() : [];
+  return { named, networks: [...around, ...flags.texts("reach").flatMap((one) => one.split(","))] };
+}
+
 export function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
   const parsed = addresses.map((address) => parseAddress(address, orchestratorPortDefault));
   const local = parsed.every(({ host }) => isLoopback(host));
@@ -269,17 +282,10 @@ export function machineFrom(addresses: readonly string[], flags: Flags): LentMac
   const advertise = flags.optionalText("advertise");
   if (advertise !== undefined) checkAdvertised(advertise);
   const name = flags.optionalText("name") ?? hostname();
-  const orchestrators = parsed.map(({ host, port, key, secure }) => {
-    if (secure)
-      fail("invalid_argument", "a PNode proves its key to the orchestrator itself: give host:port, not https://");
-    const place = formatAddress(host, port);
-    return key === undefined ? place : withKey(place, key);
-  });
-  // An orchestrator on this machine is its owner's, and so are those who join it from the networks around.
-  const around = parsed.some(({ host }) => isLoopback(host) || isUnspecified(host)) ? ownNetworks() : [];
+  const { named, networks } = reachFrom(addresses, flags);
   return {
-    orchestrators,
-    reach: new Reach(orchestrators, [...around, ...flags.texts("reach").flatMap((one) => one.split(","))]),
+    orchestrators: named,
+    reach: new Reach(named, networks),
     directory: dataDirectory(flags.optionalText("dir"), process.env, "pnode"),
     name,
     owner: flags.optionalText("owner") ?? "",

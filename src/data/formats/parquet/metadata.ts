@@ -13,6 +13,8 @@ export interface Column {
   readonly optional: boolean;
   /** Texts are bytes that say so. */
   readonly isText: boolean;
+  /** Whole numbers from 0 on, whose highest bit is no sign. */
+  readonly isUnsigned: boolean;
   /** Why it cannot be read, if so. */
   readonly refused: string | undefined;
 }
@@ -92,16 +94,27 @@ function columnOf(element: ThriftStruct, children: number): Column {
   const name = textOf(element.get(4));
   const isText = type === "bytes" && (converted === 0 || logical === 1 || converted === 4 || logical === 4);
   const optional = repetition === 1;
-  // Of logical types, 5 is decimal and 8 a time; of the older ones, 5, and 9 and 10: their numbers mean something else.
+  const isUnsigned = (converted !== undefined && converted >= 11 && converted <= 14) || isUnsignedLogical(element);
+  // Of logical types, 5 is decimal and 6 to 8 are times; of the older ones, 5, and 6 to 10: their numbers mean something else.
   const reasons: readonly [boolean, string][] = [
     [children > 0, "has columns of its own"],
     [repetition === 2, "is a list"],
     [converted === 5 || logical === 5, "holds decimal numbers"],
-    [type === "int96" || logical === 8 || converted === 9 || converted === 10, "holds times"],
+    [type === "int96" || isTime(logical, 8) || isTime(converted, 10), "holds times"],
     [type === "fixed bytes" || (type === "bytes" && !isText), "holds bytes that are no text"],
   ];
   const refused = reasons.find(([applies]) => applies)?.[1];
-  return { name, type: type ?? "bytes", optional, isText, refused };
+  return { name, type: type ?? "bytes", optional, isText, isUnsigned, refused };
+}
+
+/** Days, times of a day, and points in time. */
+const isTime = (kind: number | undefined, last: number) => kind !== undefined && kind >= 6 && kind <= last;
+
+/** Of logical types, 10 is a whole number, and its field 2 says whether it has a sign. */
+function isUnsignedLogical(element: ThriftStruct): boolean {
+  const logical = element.get(10);
+  const integer = logical instanceof Map ? (logical as ThriftStruct).get(10) : undefined;
+  return integer instanceof Map && (integer as ThriftStruct).get(2) === false;
 }
 
 function chunkOf(chunk: ThriftStruct, columns: readonly Column[], fileBytes: number, name: string): Chunk | undefined {

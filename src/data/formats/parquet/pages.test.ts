@@ -60,7 +60,14 @@ const columns: Readonly<Record<string, { type: PhysicalType; codec?: number; byt
 
 for (const [what, { type, codec = 0, bytes, second }] of Object.entries(columns))
   it(`${what} of one page do not hold the thread`, async () => {
-    const column = { name: "x", type, optional: false, isText: type === "bytes", refused: undefined };
+    const column = {
+      name: "x",
+      type,
+      optional: false,
+      isText: type === "bytes",
+      isUnsigned: false,
+      refused: undefined,
+    };
     const chunk: Chunk = { column, codec, values: rows, offset: 4, bytes: bytes.length };
     const held: number[] = [];
     // Garbage of other tests is collected on this thread too: it does not fall into all three.

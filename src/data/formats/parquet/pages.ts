@@ -207,7 +207,7 @@ const decoder = new TextDecoder();
 
 async function readPlain(bytes: Uint8Array, total: number, column: Reading): Promise<readonly ColumnValue[]> {
   const { where, breaths } = column;
-  const { type } = column.chunk.column;
+  const { type, isUnsigned } = column.chunk.column;
   const early = (): never => fail("invalid_argument", `${where} is damaged: a page ends too early`);
   if (type === "boolean") {
     if (bytes.length * 8 < total) early();
@@ -231,8 +231,8 @@ async function readPlain(bytes: Uint8Array, total: number, column: Reading): Pro
   if (bytes.length < width * total) early();
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const read = {
-    int32: (at: number) => view.getInt32(at, true),
-    int64: (at: number) => Number(view.getBigInt64(at, true)),
+    int32: (at: number) => (isUnsigned ? view.getUint32(at, true) : view.getInt32(at, true)),
+    int64: (at: number) => Number(isUnsigned ? view.getBigUint64(at, true) : view.getBigInt64(at, true)),
     float: (at: number) => view.getFloat32(at, true),
     double: (at: number) => view.getFloat64(at, true),
   }[type as "int32" | "int64" | "float" | "double"];

@@ -1,24 +1,4 @@
 import { checkOperator } from "../oracle.test.ts";
+import { broadcastCases } from "./broadcasting.testing.ts";
 
-checkOperator("Sub", [
-  {
-    inputs: [
-      [2, 3, 4],
-      [2, 3, 4],
-    ],
-  },
-  { inputs: [[2, 3, 4], [4]] },
-  {
-    inputs: [
-      [3, 1],
-      [2, 3, 4],
-    ],
-  },
-  { inputs: [[2, 3, 4], []] },
-  {
-    inputs: [
-      [2, 1, 4],
-      [1, 3, 1],
-    ],
-  },
-]);
+checkOperator("Sub", broadcastCases);

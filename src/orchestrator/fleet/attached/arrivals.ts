@@ -23,6 +23,8 @@ export interface ArrivalsNeeds {
   readonly attachments: ReadonlyMap<PNodeId, Attachment>;
   /** Whether it answers when it is called back before it is registered. */
   callBack(pnode: PNodeId, routes: readonly string[]): Promise<boolean>;
+  /** Whether it hosts what no record says: it took that over while no orchestrator was there. */
+  hasTakenOver(pnode: PNodeId, register: Register): boolean;
 }
 
 export class Arrivals {
@@ -48,7 +50,7 @@ export class Arrivals {
     { caller }: CallContext,
     begin: (record: PNodeRecord, register: Register) => T,
   ): Promise<T> {
-    const { context, members, callBack } = this.#needs;
+    const { context, members, callBack, hasTakenOver } = this.#needs;
     const { mirror } = context;
     if (message.event.case !== "register")
       fail("failed_precondition", "the first message on the stream must be `register`");
@@ -74,6 +76,7 @@ export class Arrivals {
         lifeBefore,
         peer: caller.address,
         nowWallMs: context.world.clock.wallMs(),
+        uncounted: hasTakenOver(id, register),
       };
       const { record } = await mirror.update(key.pnode(id), (current) =>
         registered(current, id, register, whereabouts, answered),

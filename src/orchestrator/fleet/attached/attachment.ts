@@ -84,7 +84,9 @@ export class Attachment {
   #assignments = true;
   readonly #sessions = new Set<string>();
   #prepare: MessageInitShape<typeof AssignmentSchema>[] = [];
+  #standBy: Down | undefined;
   #leaveGranted = false;
+  readonly #circles = new Map<string, Down>();
   #reached: Down | undefined;
   #relays: RelayList | undefined;
   /** Where it said last that it is, since it has attached; undefined if it has not moved. */
@@ -191,6 +193,18 @@ export class Attachment {
     this.#pump();
   }
 
+  /** All sessions that it may have to take something of. */
+  tellStandBy(sessions: readonly { readonly session: string; readonly vnodes: string[] }[]): void {
+    this.#standBy = { event: { case: "standBy", value: { sessions: [...sessions] } } };
+    this.#pump();
+  }
+
+  /** VNodes of a session that wait for each other, one of them there. */
+  tellCircle(session: string, vnodes: readonly string[]): void {
+    this.#circles.set(session, { event: { case: "circle", value: { session, vnodes: [...vnodes] } } });
+    this.#pump();
+  }
+
   tellReached(how: string, problem: string): void {
     this.#reached = { event: { case: "reached", value: { how, problem } } };
     this.#pump();
@@ -232,6 +246,15 @@ export class Attachment {
       const assignments = this.#prepare;
       this.#prepare = [];
       return { event: { case: "prepare", value: { assignments } } };
+    }
+    if (this.#standBy) {
+      const message = this.#standBy;
+      this.#standBy = undefined;
+      return message;
+    }
+    for (const [session, message] of this.#circles) {
+      this.#circles.delete(session);
+      return message;
     }
     if (this.#relays) {
       const relays = [...this.#relays];

@@ -62,8 +62,21 @@ export class Members {
         "permission_denied",
         "this network takes machines with an invite only: ask its operators for a link, and join by that",
       );
-    const id = await this.#use(invite);
-    await this.#write(pnode, { standing: "admitted", invite: id, reason: "" });
+    await this.#letIn(pnode, await this.#use(invite));
+  }
+
+  /** Whoever was sent away since it was looked up stays away. */
+  async #letIn(pnode: PNodeId, invite: string): Promise<void> {
+    const { mirror, world } = this.#context;
+    const admitted: MemberRecord = {
+      pnode,
+      standing: "admitted",
+      invite,
+      reason: "",
+      sinceWallMs: world.clock.wallMs(),
+    };
+    await mirror.update(key.member(pnode), (current) => (current?.standing === "revoked" ? undefined : admitted));
+    this.check(pnode);
   }
 
   /** Nobody needs one here, and an old one keeps nobody out; but whoever shows a good one is known by it. */
@@ -73,7 +86,7 @@ export class Members {
       if (!hasCode(error, "permission_denied")) throw error;
       return undefined;
     });
-    if (id !== undefined) await this.#write(pnode, { standing: "admitted", invite: id, reason: "" });
+    if (id !== undefined) await this.#letIn(pnode, id);
   }
 
   /** Takes one use of an invite; two that come at once never share the last one. */

@@ -13,6 +13,7 @@ const whereabouts = {
   lifeBefore: 0,
   nowWallMs: 9_000,
   peer: "192.0.2.1",
+  uncounted: false,
 };
 
 it("a machine whose record was ended and whose room was not begins after the lives that its room knows", () => {

@@ -69,6 +69,8 @@ export interface Whereabouts {
   /** Where it calls from. */
   readonly peer: string;
   readonly nowWallMs: number;
+  /** Whether it hosts what no record says. */
+  readonly uncounted: boolean;
 }
 
 /** Machines that call from one network may well be one person's. This machine's own say nothing. */
@@ -87,7 +89,7 @@ export function registered(
   current: PNodeRecord | undefined,
   id: PNodeId,
   register: Register,
-  { peer, lifeBefore, nowWallMs, ...whereabouts }: Whereabouts,
+  { peer, lifeBefore, nowWallMs, uncounted, ...whereabouts }: Whereabouts,
   answered: boolean,
 ): PNodeRecord {
   const { facts, warnings } = plausible(factsOf(register.capabilities));
@@ -131,6 +133,7 @@ export function registered(
       : isSameLife && current.reached
         ? { reached: current.reached }
         : { unreached: notYet }),
+    ...(uncounted ? { uncounted } : {}),
     ...(register.relay ? { relay: { bytesPerSecond: Number(register.relay.bytesPerSecond) } } : {}),
     ...(current?.drained ? { drained: true } : {}),
     ...(patienceMs > 0 ? { patienceMs } : {}),

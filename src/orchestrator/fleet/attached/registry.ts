@@ -34,6 +34,10 @@ export interface RegistryHooks {
   onDoubt(pnode: PNodeId): void;
   /** Whether it answers when it is called back before it is registered. */
   callBack(pnode: PNodeId, routes: readonly string[]): Promise<boolean>;
+  /** Whether it hosts what no record says. */
+  hasTakenOver(pnode: PNodeId, register: Register): boolean;
+  /** Claims room for that: nothing else comes there before. */
+  count(pnode: PNodeId, register: Register): Promise<void>;
   /** Whether its machine says that nobody listens where it was reached. */
   isGone(pnode: PNodeId): Promise<boolean>;
   /** It has registered, or is somewhere else than before: its record says where. */
@@ -69,6 +73,7 @@ export class Registry {
   readonly #relays: () => RelayList;
   readonly #silence: Silence;
   readonly #arrivals: Arrivals;
+  readonly #members: Members;
   readonly pulses: Pulses;
   /** Attachments whose streams are not closed yet, by nonce. */
   readonly #open = new Map<string, Attachment>();
@@ -85,9 +90,11 @@ export class Registry {
     this.#presence = presence;
     this.#composer = composer;
     this.#hooks = hooks;
+    this.#members = members;
     this.#arrivals = new Arrivals({
       ...{ context, flapping, members, attachments },
       callBack: (pnode, routes) => hooks.callBack(pnode, routes),
+      hasTakenOver: (pnode, register) => hooks.hasTakenOver(pnode, register),
     });
     this.#silence = new Silence(context, (pnode, stoodStillMs) => this.#step(pnode, { kind: "looked", stoodStillMs }));
     this.pulses = new Pulses((kind, { pnode, nonce }) => this.#step(pnode, { kind, nonce }));
@@ -154,11 +161,28 @@ export class Registry {
     address: string,
   ): Attachment {
     const attachment = this.#begin(record, register, channel);
+    if (record.uncounted) this.#count(record, register);
     this.#greet(attachment, record, register, address);
     // Another orchestrator may have registered it while this one waited for the answer to its own write.
     const newest = this.#record(record.id);
     if (newest) this.#step(record.id, { kind: "recorded", recorded: this.#recorded(newest) });
+    // Operators may have sent it away while it was called back or written down: there was no stream to end then.
+    if (this.#members.isRevoked(record.id)) this.#step(record.id, { kind: "revoked" });
     return attachment;
+  }
+
+  #count({ id, name, attachment }: PNodeRecord, register: Register): void {
+    this.#context.tasks.insist(`counting what ${name} has taken over`, async () => {
+      const isThere = (record: PNodeRecord | undefined) => record?.attachment === attachment && record.uncounted;
+      // One that has attached elsewhere since is counted there.
+      if (!isThere(this.#record(id))) return;
+      await this.#hooks.count(id, register);
+      await this.#context.mirror.update(key.pnode(id), (current) => {
+        if (current === undefined || !isThere(current)) return undefined;
+        const { uncounted: _, ...counted } = current;
+        return counted;
+      });
+    });
   }
 
   #begin(record: PNodeRecord, { incarnation }: Register, channel: Channel<Down, AttachRequest>): Attachment {

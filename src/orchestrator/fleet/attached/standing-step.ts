@@ -6,6 +6,7 @@ import { unreachable } from "../../../core/assert.ts";
 import { Patience, patienceMsMax } from "../../../core/patience.ts";
 import type { RecordChange } from "./record-changes.ts";
 import type { Decided, Recorded, Rules, Standing, StandingEffect, StandingEvent } from "./standing.ts";
+import { measuredNotWritten, measuredWritten, retryMeasured, toldMeasured } from "./standing-measured.ts";
 
 /** A new connection, a new stream, a registration and its answer, with some room. */
 const returnRoundTrips = 5;
@@ -37,7 +38,7 @@ export function step(standing: Standing | undefined, event: StandingEvent, nowMs
         : same(left);
     }
     case "measured":
-      return write(standing, { kind: "measured", measured: event.measured });
+      return toldMeasured(standing, event.measured);
     case "leave":
       return leave(standing, event.reason, nowMs);
     case "broken":
@@ -106,6 +107,7 @@ function registered(
     inDoubt: false,
     onlineSinceMs: nowMs,
     writing: { return: false, hours: false },
+    measured: { isWriting: false, waiting: undefined },
   };
   const closing: StandingEffect[] = before ? [{ kind: "close", nonce: before.nonce }] : [];
   return { standing, effects: [...closing, { kind: "fleetChanged", urgent: false }] };
@@ -247,9 +249,7 @@ function written(standing: Standing, change: RecordChange, changed: boolean): De
       return { standing: noted, effects: changed ? hoursTold(change.closed) : [] };
     }
     case "measured":
-      // What it rounds like decides what it may host.
-      if (!changed) return same(standing);
-      return { standing, effects: [{ kind: "fleetChanged", urgent: change.measured.numerics.length > 0 }] };
+      return measuredWritten(standing, change.measured, changed);
     case "uptime":
       return same(standing);
     case "status":
@@ -295,6 +295,7 @@ function hoursTold(isClosed: boolean): StandingEffect[] {
 /** What heartbeats repeat waits for the next one; the rest is tried again. */
 function notWritten(standing: Standing, change: RecordChange): Decided {
   if (change.kind === "hours") return same({ ...standing, writing: { ...standing.writing, hours: false } });
+  if (change.kind === "measured") return measuredNotWritten(standing, change.measured);
   if (change.kind !== "status") return same(standing);
   if (change.status === "online") return same({ ...standing, writing: { ...standing.writing, return: false } });
   const event: StandingEvent = { kind: "retry", nonce: standing.nonce, change };
@@ -302,6 +303,7 @@ function notWritten(standing: Standing, change: RecordChange): Decided {
 }
 
 function retry(standing: Standing, change: RecordChange, nowMs: number): Decided {
+  if (change.kind === "measured") return retryMeasured(standing);
   if (change.kind !== "status") return same(standing);
   const isWanted = change.status === "lost" ? standing.phase.kind === "lost" : isLeaving(standing);
   return isWanted ? writeStatus(standing, change.status, change.detail, nowMs) : same(standing);

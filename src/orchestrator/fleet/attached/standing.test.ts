@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Patience } from "../../../core/patience.ts";
-import type { RecordChange } from "./record-changes.ts";
+import type { Measured, RecordChange } from "./record-changes.ts";
 import type { Decided, Recorded, Standing, StandingEffect, StandingEvent } from "./standing.ts";
 import { isAlive, neverInDoubtMs, step } from "./standing-step.ts";
 
@@ -261,6 +261,45 @@ describe("an owner's hours", () => {
   it("of a PNode that leaves change nothing", () => {
     const leaving = after(attached(), [1_000, { kind: "leave", nonce, reason: "" }]);
     assert.deepEqual(after(leaving.standing, [2_000, beat({}, false)]).effects, []);
+  });
+});
+
+describe("what a machine was measured to be", () => {
+  const nothing = { gflops: 0, bandwidthBytesPerSecond: 0, latencyMs: 0, memoryBytes: 0n, numerics: [] };
+  const native = { engine: "native", class: "a" };
+  const portable = { engine: "portable", class: "b" };
+  const tell = (measured: Partial<Measured>): StandingEvent => ({
+    kind: "measured",
+    nonce,
+    measured: { ...nothing, ...measured },
+  });
+
+  it("is written in its order: what is told meanwhile waits, all of it", () => {
+    const first = after(attached(), [1_000, tell({ numerics: [native] })]);
+    const waiting = after(
+      first.standing,
+      [1_010, tell({ gflops: 40, numerics: [native, portable] })],
+      [1_020, tell({ memoryBytes: 9n })],
+    );
+    assert.deepEqual(waiting.effects, [], "a second write could overtake the first");
+    const second = after(waiting.standing, [1_100, written(theWrite(first.effects))]);
+    assert.deepEqual(kinds(second.effects), ["fleetChanged", "write"]);
+    const measured = { ...nothing, gflops: 40, memoryBytes: 9n, numerics: [native, portable] };
+    assert.deepEqual(theWrite(second.effects), { kind: "measured", measured });
+    const end = after(second.standing, [1_200, written(theWrite(second.effects), false)]);
+    assert.deepEqual(end.effects, []);
+    assert.equal(kinds(after(end.standing, [1_300, tell({ gflops: 50 })]).effects).length, 1);
+  });
+
+  it("is not forgotten while the store is away: nobody says it twice", () => {
+    const first = after(attached(), [1_000, tell({ numerics: [native] })]);
+    const failed = after(first.standing, [6_000, notWritten(theWrite(first.effects))]);
+    const { event } = theTimer(failed.effects);
+    assert.deepEqual(theWrite(after(failed.standing, [7_000, event]).effects), theWrite(first.effects));
+    const more = after(failed.standing, [6_500, tell({ gflops: 40 })]);
+    const measured = { ...nothing, gflops: 40, numerics: [native] };
+    assert.deepEqual(theWrite(more.effects), { kind: "measured", measured });
+    assert.deepEqual(after(more.standing, [7_000, event]).effects, [], "it went along");
   });
 });
 

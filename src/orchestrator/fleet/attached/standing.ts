@@ -25,6 +25,8 @@ export interface Standing {
   readonly onlineSinceMs: number;
   /** Being written: a second write of the same kind could overtake the first. */
   readonly writing: { readonly return: boolean; readonly hours: boolean };
+  /** What it has told of its machine and is not in its record yet; `waiting` is written after what is being written. */
+  readonly measured: { readonly isWriting: boolean; readonly waiting: Measured | undefined };
 }
 
 export type Phase =

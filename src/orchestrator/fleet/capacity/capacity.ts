@@ -38,6 +38,8 @@ export class Capacity {
   readonly #usual = new UsualSpeed();
   readonly #proving = new ProvingWork();
   readonly #seen = new SeenWork();
+  /** Of machines that may host more than is claimed of them, since they may not have come to say so yet. */
+  isAwaited: (record: PNodeRecord) => boolean = () => false;
 
   constructor(context: Context, attachments: ReadonlyMap<PNodeId, Attachment>, flapping: Flapping) {
     this.#context = context;
@@ -56,6 +58,11 @@ export class Capacity {
       for (const member of before?.members ?? []) this.#count(member.pnode, before as VNodeRecord, -1);
       for (const member of now?.members ?? []) this.#count(member.pnode, now as VNodeRecord, 1);
     });
+  }
+
+  /** Who was awaited may be awaited no longer, or the other way round. */
+  lookAgain(): void {
+    for (const { id } of [...this.fleet.nodes()]) this.#refresh(id);
   }
 
   /** Keys of the VNode records that name the PNode. */
@@ -159,6 +166,7 @@ export class Capacity {
     const { facts } = record;
     const lent = lentBy(record);
     const used = claimedIn(this.#context.mirror.get(key.room(record.id)), record.life);
+    const isCounted = !record.uncounted && !this.isAwaited(record);
     const learned = this.#counted.get(record.id);
     const newcomer = isNewcomer(record);
     const shown = (learned === undefined ? facts.gflops : learned * threadsOf(record)) || gflopsUnknown;
@@ -180,9 +188,9 @@ export class Capacity {
       newcomer,
       cores: lentCores(record),
       memoryBytes: lent.memoryBytes,
-      memoryFreeBytes: lent.memoryBytes - used.memoryBytes,
+      memoryFreeBytes: isCounted ? lent.memoryBytes - used.memoryBytes : 0,
       gpus: facts.gpus.map((gpu) => gpu.memoryBytes).sort((a, b) => b - a),
-      gpusFree: lent.gpus - used.gpus,
+      gpusFree: isCounted ? lent.gpus - used.gpus : 0,
       pricePerHour: record.pricePerHour,
       reliability: record.history.reliability,
       flapping: this.#flapping.isFlapping(record.id),

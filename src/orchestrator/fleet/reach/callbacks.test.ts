@@ -27,7 +27,13 @@ const there = () => ({});
 
 function isGone(machines: Readonly<Record<string, () => object>>, reached: string | undefined): Promise<boolean> {
   const record = { id: pnode, routes: joinRoutes(Object.keys(machines)), ...(reached && { reached }) };
-  const context = { mirror: { get: () => record }, tasks: { signal: new AbortController().signal } };
+  // Nothing here waits for real.
+  const after = (_: number, run: () => void) => {
+    queueMicrotask(run);
+    return () => {};
+  };
+  const world = { timers: { after } };
+  const context = { mirror: { get: () => record }, tasks: { signal: new AbortController().signal }, world };
   const network = { call: async (address: string) => machines[withoutKey(address)]?.() } as unknown as Network;
   return new Callbacks(context as unknown as Context, network, {} as CallbackHooks).isGone(pnode);
 }
@@ -41,6 +47,24 @@ test("it answers, or does not say anything: it may be busy, or the line is cut",
   assert.equal(await isGone({ "a:1": there }, directly), false);
   assert.equal(await isGone({ "a:1": silent }, directly), false);
   assert.equal(await isGone({ "a:1": away, "b:1": silent }, directly), false);
+});
+
+/** A process that ends: its connections break first, then nobody listens. */
+function ending(breaks: number): () => object {
+  let calls = 0;
+  return () => {
+    if (calls++ >= breaks) return away();
+    throw new DcnrError("unavailable", "the connection broke");
+  };
+}
+
+test("a call that broke is made again: whoever is ending refuses the next one", async () => {
+  assert.equal(await isGone({ "a:1": ending(1) }, directly), true);
+  assert.equal(await isGone({ "a:1": ending(3) }, directly), true);
+  assert.equal(await isGone({ "a:1": ending(1_000) }, directly), false, "and nobody calls for ever");
+  let calls = 0;
+  const back = () => (calls++ === 0 ? ending(1)() : there());
+  assert.equal(await isGone({ "a:1": back }, directly), false, "one whose new connection is answered is there");
 });
 
 test("whoever refuses at the address of one that was never reached there is somebody else", async () => {

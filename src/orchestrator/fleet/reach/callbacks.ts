@@ -2,9 +2,10 @@
 // tried, not assumed. One that nobody reaches gets no work and is told why. Later trouble between two machines is judged
 // by those who have it (reachability.ts).
 
-import { outlookOf } from "../../../core/errors.ts";
+import { hasCode, outlookOf } from "../../../core/errors.ts";
 import type { PNodeId } from "../../../core/ids.ts";
 import { Backoff } from "../../../core/retry.ts";
+import { untilEither } from "../../../core/signals.ts";
 import { sleep } from "../../../core/world.ts";
 import { SystemService } from "../../../protocol/gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../../../protocol/network.ts";
@@ -38,6 +39,9 @@ export interface CallbackHooks {
 const answerMs = 2_500;
 /** Usual machines answer at once, and their registration says so from the start. */
 const atTheDoorMs = 300;
+/** A process that was killed is through with its end after a few of these; together they are well within any grace. */
+const endingMs = 25;
+const endingCallsMax = 6;
 const againMinMs = 1_000;
 const againMaxMs = 10_000;
 /** One that was reached before is believed for so many callbacks in vain. */
@@ -75,17 +79,21 @@ export class Callbacks {
     const { reached, routes = "" } = mirror.get(key.pnode(pnode)) ?? {};
     const direct = splitRoutes(routes).filter((route) => parseRoute(route).kind === "direct");
     if (reached !== directly || direct.length === 0) return false;
-    const refusals = direct.map((route) =>
-      this.#network
-        .call(
-          withKey(route, pnode),
-          SystemService.method.getVersion,
-          {},
-          { timeoutMs: atTheDoorMs, signal: tasks.signal },
-        )
-        .then(() => false, isRefused),
-    );
+    const refusals = direct.map((route) => this.#refuses(withKey(route, pnode), tasks.signal));
     return (await Promise.all(refusals)).every(Boolean);
+  }
+
+  /** A process that is ending breaks its connections before its machine refuses new ones: a call that broke is made again. */
+  async #refuses(address: string, signal: AbortSignal): Promise<boolean> {
+    for (let calls = 1; ; calls++)
+      try {
+        await this.#network.call(address, SystemService.method.getVersion, {}, { timeoutMs: atTheDoorMs, signal });
+        return false;
+      } catch (error) {
+        if (isRefused(error)) return true;
+        if (calls >= endingCallsMax || signal.aborted || !hasCode(error, "unavailable")) return false;
+        await sleep(this.#context.world.timers, endingMs, signal);
+      }
   }
 
   /** It has registered, or is somewhere else than before. */
@@ -94,15 +102,14 @@ export class Callbacks {
     const anew = new AbortController();
     this.#calling.set(pnode, anew);
     this.#context.tasks.insist(`calling ${pnode} back`, async () => {
-      await this.#until(pnode, isFirst, anew.signal);
+      await untilEither([anew.signal, this.#context.tasks.signal], (signal) => this.#until(pnode, isFirst, signal));
       if (this.#calling.get(pnode) === anew) this.#calling.delete(pnode);
     });
   }
 
-  async #until(pnode: PNodeId, isFirst: boolean, anew: AbortSignal): Promise<void> {
-    const { world, tasks } = this.#context;
+  async #until(pnode: PNodeId, isFirst: boolean, signal: AbortSignal): Promise<void> {
+    const { world } = this.#context;
     const backoff = new Backoff(againMinMs, againMaxMs, world.chance);
-    const signal = AbortSignal.any([anew, tasks.signal]);
     for (let failures = 0; !signal.aborted && this.#hooks.isHere(pnode); ) {
       const record = this.#context.mirror.get(key.pnode(pnode));
       if (record === undefined) return;

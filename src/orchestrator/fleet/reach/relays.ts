@@ -6,7 +6,7 @@ import { withKey } from "../../../protocol/routes/address.ts";
 import { parseRoute, splitRoutes } from "../../../protocol/routes/routes.ts";
 import type { Context } from "../../context.ts";
 import type { PNodeRecord } from "../../records/machines.ts";
-import { key, prefix } from "../../records/store-keys.ts";
+import { key } from "../../records/store-keys.ts";
 import type { Presence } from "../orchestrators/presence.ts";
 import { directly } from "./callbacks.ts";
 
@@ -25,12 +25,21 @@ export class Relays {
   readonly #context: Context;
   readonly #presence: Presence;
   readonly #tellAll: (relays: readonly RelayPlace[]) => void;
+  /** PNodes that relay, few of a large fleet: whoever attaches is told of them. */
+  readonly #pnodes = new Map<string, RelayPlace>();
   #told = "";
 
   constructor(context: Context, presence: Presence, tellAll: (relays: readonly RelayPlace[]) => void) {
     this.#context = context;
     this.#presence = presence;
     this.#tellAll = tellAll;
+    context.mirror.on("pnode", (now, before) => this.#note(now, before));
+  }
+
+  #note(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
+    const place = now && placeOf(now);
+    if (now && place) this.#pnodes.set(now.id, place);
+    else if (before) this.#pnodes.delete(before.id);
   }
 
   start(): void {
@@ -52,8 +61,7 @@ export class Relays {
   }
 
   #list(): RelayPlace[] {
-    const pnodes = this.#context.mirror.under(prefix.pnodes).flatMap(placeOf);
-    return [...this.#presence.relays(), ...pnodes].slice(0, relaysMax);
+    return [...this.#presence.relays(), ...this.#pnodes.values()].slice(0, relaysMax);
   }
 
   get anyTensors(): boolean {
@@ -69,8 +77,8 @@ export class Relays {
   }
 }
 
-function placeOf({ id, name, routes, status, relay, reached }: PNodeRecord): RelayPlace[] {
-  if (relay === undefined || status !== "online" || reached !== directly) return [];
+function placeOf({ id, name, routes, status, relay, reached }: PNodeRecord): RelayPlace | undefined {
+  if (relay === undefined || status !== "online" || reached !== directly) return undefined;
   const direct = splitRoutes(routes).find((route) => parseRoute(route).kind === "direct");
-  return direct === undefined ? [] : [{ address: withKey(direct, id), name, tensors: true }];
+  return direct === undefined ? undefined : { address: withKey(direct, id), name, tensors: true };
 }

@@ -2,6 +2,7 @@
 
 import { setImmediate as pause } from "node:timers/promises";
 import OpenAI from "openai";
+import { asideHere } from "../../../core/aside.ts";
 import { fail } from "../../../core/errors.ts";
 import { type Chance, silentLog, type World } from "../../../core/world.ts";
 import { openGrpcNetwork } from "../../../protocol/grpc.ts";
@@ -113,7 +114,7 @@ export async function withApi(
   const echo = new Echo();
   const keys = new ApiKeys(openMemoryStore(), world, open);
   const served = {
-    ...{ world, generator: echo, keys, checkModel: async () => {} },
+    ...{ world, generator: echo, keys, checkModel: async () => {}, aside: asideHere },
     identify: async (caller: Caller) => caller,
   };
   const allowsPage = allowedPages(["https://chat.example"]);

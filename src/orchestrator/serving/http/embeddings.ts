@@ -1,10 +1,11 @@
 // Vectors of several texts, as both HTTP front ends are asked for them: some at a time, in the order of the texts.
 
-import type { Embedding, EmbedRequest, TextGenerator } from "../text.ts";
+import { fail } from "../../../core/errors.ts";
+import type { EmbedRequest } from "../text.ts";
 import { refuse } from "./openai-errors.ts";
+import type { Asked, ServingHttp } from "./serving-http.ts";
+import { textsMax } from "./works.ts";
 
-/** Texts of one request, as many as OpenAI takes. */
-const textsMax = 2_048;
 /** Texts of one request that are read at once; the rest of the room is for others. */
 const textsAtOnce = 4;
 
@@ -15,31 +16,39 @@ export interface EmbeddingWishes {
 }
 
 export interface Embeddings {
-  readonly vectors: readonly (readonly number[])[];
+  readonly vectors: readonly Float32Array[];
   readonly promptTokens: number;
 }
 
 export async function embedAll(
-  generator: TextGenerator,
+  { generator }: Pick<ServingHttp, "generator">,
+  { request: { signal }, counted }: Asked,
   model: string,
   prompts: readonly EmbedRequest["prompt"][],
   { truncate = false, dimensions }: EmbeddingWishes,
-  signal: AbortSignal,
 ): Promise<Embeddings> {
-  if (prompts.length > textsMax)
-    refuse("input", `input has ${prompts.length} texts, at most ${textsMax} may be in one request: send several`);
+  if (prompts.length > textsMax) refuse("input", `input has more than ${textsMax} texts: send several requests`);
   const stop = new AbortController();
   const abort = () => stop.abort();
   signal.addEventListener("abort", abort, { once: true });
-  const found: Embedding[] = [];
+  const vectors: Float32Array[] = [];
+  let tokens = 0;
   const ask = async (index: number) => {
     const prompt = prompts[index] as EmbedRequest["prompt"];
-    found[index] = await generator.embed({ model, prompt, truncate }, stop.signal);
+    const { vector, promptTokens } = await generator.embed({ model, prompt, truncate }, stop.signal);
+    vectors[index] = Float32Array.from(vector);
+    tokens += promptTokens;
+    // They wait for the last one, and then for whoever asked.
+    if (!counted.hold(vectors[index].byteLength))
+      fail(
+        "resource_exhausted",
+        "refused: too many vectors of yours, or in all, are in memory: send fewer texts at a time",
+      );
   };
   try {
     // The first alone: it shows how wide vectors are, before the rest is computed in vain.
     await ask(0);
-    checkWidth(found[0]?.vector.length ?? 0, dimensions);
+    checkWidth(vectors[0]?.length ?? 0, dimensions);
     let next = 1;
     const worker = async () => {
       while (next < prompts.length && !stop.signal.aborted) await ask(next++);
@@ -50,10 +59,7 @@ export async function embedAll(
     // One that fails ends all: nothing is computed for nobody.
     stop.abort();
   }
-  return {
-    vectors: found.map(({ vector }) => vector),
-    promptTokens: found.reduce((sum, { promptTokens }) => sum + promptTokens, 0),
-  };
+  return { vectors, promptTokens: tokens };
 }
 
 function checkWidth(width: number, dimensions: unknown): void {

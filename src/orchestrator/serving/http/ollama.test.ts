@@ -96,7 +96,7 @@ test("programs for Ollama call tools with arguments that are objects", () =>
         content: "",
         calls: [{ id: "call-1-0", name: "weather", arguments: '{"city":"Nantucket"}' }],
       },
-      { role: "tool", content: "rain", name: "weather" },
+      { role: "tool", content: "rain", name: "weather", callId: "call-1-0" },
     ]);
   }));
 

@@ -5,9 +5,10 @@ import { DcnrError } from "../../../core/errors.ts";
 import type { ChatTurn } from "../../../models/chats/chat-template.ts";
 import type { Tool } from "../../../models/chats/tools.ts";
 import { anyObject } from "../../../models/grammar/schema.ts";
-import type { HttpHandler, Roles } from "../../../protocol/network.ts";
+import type { HttpHandler } from "../../../protocol/network.ts";
 import { maxTokensMax, type TextPiece, type TextRequest, turnsMax } from "../text.ts";
 import { embedAll } from "./embeddings.ts";
+import { listAnswer } from "./list-answers.ts";
 import {
   checkOllamaCall,
   checkOllamaEmbed,
@@ -20,7 +21,7 @@ import { refuse, statusOfError } from "./openai-errors.ts";
 import { toolsOf } from "./openai-messages.ts";
 import { isRecord } from "./openai-parameters.ts";
 import { common, modelOf } from "./openai-requests.ts";
-import { readBody, rolesOf, type ServingHttp } from "./serving-http.ts";
+import { type Asked, admitted, readBody, readTexts, type ServingHttp, stopFor } from "./serving-http.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -28,24 +29,24 @@ type Body = Readonly<Record<string, unknown>>;
 const spokenVersion = "0.9.0";
 
 export function ollamaHandler(deps: ServingHttp): HttpHandler {
-  return async (request, peer) => {
+  return async (request, peer, counted) => {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/api/")) return undefined;
     try {
-      const roles = await rolesOf(deps, request, peer);
+      const asked = await admitted(deps, request, peer, counted);
       switch (`${request.method} ${pathname}`) {
         case "GET /api/version":
           return Response.json({ version: spokenVersion });
         case "GET /api/tags":
           return await tags(deps);
         case "POST /api/chat":
-          return await answer(deps, roles, request, true);
+          return await answer(deps, asked, true);
         case "POST /api/generate":
-          return await answer(deps, roles, request, false);
+          return await answer(deps, asked, false);
         case "POST /api/embed":
-          return await embed(deps, roles, request);
+          return await embed(deps, asked);
         case "POST /api/embeddings":
-          return await embedOne(deps, roles, request);
+          return await embedOne(deps, asked);
         default:
           return Response.json({ error: `there is no ${request.method} ${pathname}` }, { status: 404 });
       }
@@ -74,13 +75,12 @@ async function tags({ generator }: ServingHttp): Promise<Response> {
   return Response.json({ models });
 }
 
-async function answer(deps: ServingHttp, roles: Roles, request: Request, chat: boolean): Promise<Response> {
+async function answer(deps: ServingHttp, asked: Asked, chat: boolean): Promise<Response> {
   const { world, generator } = deps;
-  const body = await readBody(request);
+  const body = await readBody(deps, asked);
   const text = requestOf(body, chat, Math.floor(world.chance.uniform() * 2 ** 31));
-  await deps.checkModel(roles, text.model);
-  const stop = new AbortController();
-  request.signal.addEventListener("abort", () => stop.abort(), { once: true });
+  await deps.checkModel(asked.roles, text.model);
+  const stop = stopFor(asked.request);
   const beganMs = world.clock.monotonicMs();
   const pieces = generator.generate(text, stop.signal)[Symbol.asyncIterator]();
   // The first piece decides between an answer and an error status, before any header is sent.
@@ -107,25 +107,24 @@ async function answer(deps: ServingHttp, roles: Roles, request: Request, chat: b
   return body["stream"] === false ? whole(shape, first, pieces) : streamed(shape, first, pieces, stop);
 }
 
-async function embed(deps: ServingHttp, roles: Roles, request: Request): Promise<Response> {
+async function embed(deps: ServingHttp, asked: Asked): Promise<Response> {
   const { world } = deps;
-  const body = await readBody(request);
+  const body = await readTexts(deps, asked, "input");
   checkOllamaEmbed(body);
   const beganMs = world.clock.monotonicMs();
-  const { model, vectors, promptTokens } = await embedded(deps, roles, body, texts(body["input"], "input"), request);
-  return Response.json({
-    ...{ model, embeddings: vectors, prompt_eval_count: promptTokens, load_duration: 0 },
-    total_duration: Math.round((world.clock.monotonicMs() - beganMs) * 1e6),
-  });
+  const { model, vectors, promptTokens } = await embedded(deps, asked, body, texts(body["input"], "input"));
+  const tookMs = world.clock.monotonicMs() - beganMs;
+  const told = { model, prompt_eval_count: promptTokens, load_duration: 0, total_duration: Math.round(tookMs * 1e6) };
+  return listAnswer(told, "embeddings", vectors, (vector) => [...vector]);
 }
 
 /** What Ollama had before: one text, one vector. */
-async function embedOne(deps: ServingHttp, roles: Roles, request: Request): Promise<Response> {
-  const body = await readBody(request);
+async function embedOne(deps: ServingHttp, asked: Asked): Promise<Response> {
+  const body = await readBody(deps, asked);
   checkOllamaEmbedOne(body);
   if (typeof body["prompt"] !== "string") refuse("prompt", "prompt must be a text");
-  const { vectors } = await embedded(deps, roles, body, texts(body["prompt"], "prompt"), request);
-  return Response.json({ embedding: vectors[0] });
+  const { vectors } = await embedded(deps, asked, body, texts(body["prompt"], "prompt"));
+  return Response.json({ embedding: [...(vectors[0] ?? [])] });
 }
 
 function texts(given: unknown, name: string): string[] {
@@ -135,11 +134,11 @@ function texts(given: unknown, name: string): string[] {
   return found as string[];
 }
 
-async function embedded(deps: ServingHttp, roles: Roles, body: Body, prompts: string[], request: Request) {
+async function embedded(deps: ServingHttp, asked: Asked, body: Body, prompts: string[]) {
   const model = modelOf(untagged(body["model"]));
-  await deps.checkModel(roles, model);
+  await deps.checkModel(asked.roles, model);
   const wishes = { truncate: body["truncate"] === true, dimensions: body["dimensions"] };
-  return { model, ...(await embedAll(deps.generator, model, prompts, wishes, request.signal)) };
+  return { model, ...(await embedAll(deps, asked, model, prompts, wishes)) };
 }
 
 /** Clients that know Ollama name the newest of a model so. */
@@ -246,7 +245,20 @@ function conversation(body: Body): TextRequest["prompt"] {
   if (!Array.isArray(messages) || messages.length === 0 || messages.length > turnsMax)
     refuse("messages", `messages must be a list of 1 to ${turnsMax} messages`);
   const tools: readonly Tool[] = toolsOf({ tools: body["tools"] ?? [] }).tools;
-  return { turns: messages.map(turnOf), ...(tools.length > 0 ? { tools } : {}) };
+  return { turns: answering(messages.map(turnOf)), ...(tools.length > 0 ? { tools } : {}) };
+}
+
+/** Results name a function at most: each is of the first call of that name that has none yet, for templates that want its id. */
+function answering(turns: readonly ChatTurn[]): ChatTurn[] {
+  let open: NonNullable<ChatTurn["calls"]> = [];
+  return turns.map((turn) => {
+    if (turn.role === "assistant") open = turn.calls ?? [];
+    if (turn.role !== "tool") return turn;
+    const call = open.find(({ name }) => turn.name === undefined || turn.name === name);
+    if (call === undefined) return turn;
+    open = open.filter((one) => one !== call);
+    return { ...turn, callId: call.id, name: call.name };
+  });
 }
 
 function turnOf(message: unknown, index: number): ChatTurn {

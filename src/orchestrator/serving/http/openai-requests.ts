@@ -24,6 +24,7 @@ import {
   checkStreamOptions,
   isRecord,
 } from "./openai-parameters.ts";
+import { isTokenList } from "./works.ts";
 
 export interface CompletionRequest {
   readonly model: string;
@@ -57,11 +58,14 @@ export function parseChat(body: Body, seed: number): CompletionRequest {
   const schema = schemaOf(body["response_format"]);
   if (mustCall && schema !== undefined)
     refuse("response_format", "response_format and a call that must be made exclude each other: leave one of them out");
-  return common(body, [{ turns, ...(tools.length > 0 ? { tools } : {}) }], seed, {
+  const wishes = {
     ...told(chatLogprobs(body)),
     ...(mustCall ? { mustCall } : {}),
+    ...(body["parallel_tool_calls"] === false ? { oneCall: true } : {}),
     ...(schema === undefined ? {} : { schema }),
-  });
+  };
+  // As OpenAI's: a turn of which nothing is said ends where the model or its context ends it.
+  return common(body, [{ turns, ...(tools.length > 0 ? { tools } : {}) }], seed, wishes, maxTokensMax);
 }
 
 /** The schema that an answer must fit, as text; undefined: it may be anything. */
@@ -120,7 +124,8 @@ export function common(
   body: Body,
   prompts: readonly PromptOf[],
   seed: number,
-  wishes: Pick<TextRequest, "topLogprobs" | "echo" | "schema" | "mustCall">,
+  wishes: Pick<TextRequest, "topLogprobs" | "echo" | "schema" | "mustCall" | "oneCall">,
+  maxTokensStandard = maxTokensDefault,
 ): CompletionRequest {
   const model = modelOf(body["model"]);
   const choicesPerPrompt = whole(body, "n", 1, 1, choicesMax);
@@ -131,7 +136,7 @@ export function common(
       `${choices} answers are asked for, at most ${choicesMax} may be in one request: send several`,
     );
   const settings = sampling(body, seed);
-  const shared = { model, maxTokens: maxTokens(body), stop: stopWords(body["stop"]), ...wishes };
+  const shared = { model, maxTokens: maxTokens(body, maxTokensStandard), stop: stopWords(body["stop"]), ...wishes };
   const stream = flag(body["stream"], "stream");
   return {
     model,
@@ -174,12 +179,12 @@ function includesUsage(options: unknown, stream: boolean): boolean {
   return flag(options["include_usage"], "stream_options.include_usage");
 }
 
-function maxTokens(body: Body): number {
+function maxTokens(body: Body, standard: number): number {
   const [older, newer] = [body["max_tokens"] ?? undefined, body["max_completion_tokens"] ?? undefined];
   if (older !== undefined && newer !== undefined && older !== newer)
     refuse("max_tokens", "max_tokens and max_completion_tokens differ: send one of them");
   const name = newer === undefined ? "max_tokens" : "max_completion_tokens";
-  const value = newer ?? older ?? maxTokensDefault;
+  const value = newer ?? older ?? standard;
   if (!Number.isInteger(value) || (value as number) < 1) refuse(name, `${name} must be a whole number of at least 1`);
   if ((value as number) > maxTokensMax)
     refuse(name, `${name} is ${String(value)}, at most ${maxTokensMax} are allowed`);
@@ -245,10 +250,4 @@ function stopWords(value: unknown): string[] {
 
 function isText(value: unknown): value is string {
   return typeof value === "string";
-}
-
-function isTokenList(value: unknown): value is number[] {
-  return (
-    Array.isArray(value) && value.length > 0 && value.every((id) => Number.isInteger(id) && id >= 0 && id < 2 ** 31)
-  );
 }

@@ -3,26 +3,24 @@
 
 import { DcnrError } from "../../../core/errors.ts";
 import type { World } from "../../../core/world.ts";
-import type { Roles } from "../../../protocol/network.ts";
 import type { TextPiece } from "../text.ts";
 import { abandoning, eventStream } from "./event-stream.ts";
 import { functionCall } from "./openai-answers.ts";
 import { BadRequest, errorBody, refuse } from "./openai-errors.ts";
 import { checkResponse, checkResponseText, isRecord } from "./openai-parameters.ts";
 import { parseChat } from "./openai-requests.ts";
-import { readBody, type ServingHttp } from "./serving-http.ts";
+import { type Asked, readBody, type ServingHttp, stopFor } from "./serving-http.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-export async function respond(deps: ServingHttp, roles: Roles, request: Request): Promise<Response> {
-  const body = await readBody(request);
+export async function respond(deps: ServingHttp, asked: Asked): Promise<Response> {
+  const body = await readBody(deps, asked);
   const seed = Math.floor(deps.world.chance.uniform() * 2 ** 31);
   const { texts, model, stream } = asChat(body, seed);
   const [text] = texts;
   if (!text) throw new BadRequest("invalid_value", "input", "input is empty");
-  await deps.checkModel(roles, model);
-  const stop = new AbortController();
-  request.signal.addEventListener("abort", () => stop.abort(), { once: true });
+  await deps.checkModel(asked.roles, model);
+  const stop = stopFor(asked.request);
   const pieces = deps.generator.generate(text, stop.signal)[Symbol.asyncIterator]();
   // The first piece decides between an answer and an error status, before any header is sent.
   const first = await pieces.next();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { greedy } from "../../../models/sampling.ts";
-import type { TextRequest } from "../text.ts";
+import { maxTokensDefault, maxTokensMax, type TextRequest } from "../text.ts";
 import { time, withApi } from "./echo.testing.ts";
 
 test("the official client lists models and completes a prompt", () =>
@@ -60,6 +60,17 @@ function refusal(status: number, code: string, param: string | null) {
     return true;
   };
 }
+
+test("a turn of which nothing is said is not cut, a prompt's continuation is", () =>
+  withApi(true, async ({ client, echo }) => {
+    await client.chat.completions.create({ model: "echo", messages: [{ role: "user", content: "call me" }] });
+    await client.responses.create({ model: "echo", input: "call me" });
+    await client.completions.create({ model: "echo", prompt: "call me" });
+    assert.deepEqual(
+      echo.seen.map(({ maxTokens }) => maxTokens),
+      [maxTokensMax, maxTokensMax, maxTokensDefault],
+    );
+  }));
 
 test("bad requests are refused with OpenAI's error shape and codes", () =>
   withApi(true, async ({ client, url }) => {
@@ -315,6 +326,8 @@ test("the official client hands over tools, reads calls, whole and streamed, and
       { role: "assistant", content: "", calls: [{ id: call?.id, name: "weather", arguments: '{"city":"Nantucket"}' }] },
       { role: "tool", content: "rain", callId: call?.id, name: "weather" },
     ]);
+    await client.chat.completions.create({ ...asked, parallel_tool_calls: false });
+    assert.equal(echo.seen.at(-1)?.oneCall, true, "also where the model calls by itself");
     await client.chat.completions.create({ ...asked, tool_choice: "none" });
     assert.deepEqual(Object.keys(echo.seen.at(-1)?.prompt as object), ["turns"], "nothing is said of tools");
   }));
@@ -451,6 +464,13 @@ test("the official client gets vectors for texts and token ids, as numbers and a
       assert.equal(data.length, Array.isArray(input[0]) ? 2 : 1);
       assert.deepEqual(echo.embedded.at(-1)?.prompt, Array.isArray(input[0]) ? [7] : [5, 6, 7]);
     }
+  }));
+
+test("as many texts as one request may have fit into it", () =>
+  withApi(true, async ({ client }) => {
+    const input = Array.from({ length: 2_048 }, () => "a whale ".repeat(100));
+    const { data } = await client.embeddings.create({ model: "echo", input });
+    assert.equal(data.length, input.length);
   }));
 
 test("what cannot be embedded is refused by name", () =>

@@ -2,7 +2,7 @@
 // /v1/embeddings. Requests are read, answers and errors written by the files beside this one.
 
 import { DcnrError } from "../../../core/errors.ts";
-import type { HttpHandler, Roles } from "../../../protocol/network.ts";
+import type { Counted, HttpHandler } from "../../../protocol/network.ts";
 import { generateChoices } from "../choices.ts";
 import { NoSuchModel, type ServedModel } from "../text.ts";
 import { answerShape, streamedAnswer, wholeAnswer } from "./openai-answers.ts";
@@ -10,30 +10,35 @@ import { embed } from "./openai-embeddings.ts";
 import { BadRequest, errorResponse } from "./openai-errors.ts";
 import { parseChat, parseCompletion } from "./openai-requests.ts";
 import { respond } from "./openai-responses.ts";
-import { readBody, rolesOf, type ServingHttp } from "./serving-http.ts";
+import { type Asked, admitted, readBody, type ServingHttp, stopFor } from "./serving-http.ts";
 
 export function openAiHandler(deps: ServingHttp): HttpHandler {
-  return async (request, peer) => {
+  return async (request, peer, counted) => {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/v1/")) return undefined;
-    const response = await answered(deps, request, peer, pathname);
+    const response = await answered(deps, request, peer, counted, pathname);
     // What a client's error names, so that it can be found in what is logged.
     response.headers.set("x-request-id", `req_${Buffer.from(deps.world.chance.bytes(12)).toString("hex")}`);
     return response;
   };
 }
 
-async function answered(deps: ServingHttp, request: Request, peer: string, pathname: string): Promise<Response> {
+async function answered(
+  deps: ServingHttp,
+  request: Request,
+  peer: string,
+  counted: Counted,
+  pathname: string,
+): Promise<Response> {
   try {
-    const roles = await rolesOf(deps, request, peer);
+    const asked = await admitted(deps, request, peer, counted);
     if (pathname === "/v1/models" && request.method === "GET") return await listModels(deps);
     if (pathname.startsWith("/v1/models/") && request.method === "GET")
       return await showModel(deps, decoded(pathname.slice("/v1/models/".length)));
-    if (pathname === "/v1/completions" && request.method === "POST") return await complete(deps, roles, request, false);
-    if (pathname === "/v1/chat/completions" && request.method === "POST")
-      return await complete(deps, roles, request, true);
-    if (pathname === "/v1/responses" && request.method === "POST") return await respond(deps, roles, request);
-    if (pathname === "/v1/embeddings" && request.method === "POST") return await embed(deps, roles, request);
+    if (pathname === "/v1/completions" && request.method === "POST") return await complete(deps, asked, false);
+    if (pathname === "/v1/chat/completions" && request.method === "POST") return await complete(deps, asked, true);
+    if (pathname === "/v1/responses" && request.method === "POST") return await respond(deps, asked);
+    if (pathname === "/v1/embeddings" && request.method === "POST") return await embed(deps, asked);
     throw new BadRequest("unknown_url", undefined, `there is no ${request.method} ${pathname}`);
   } catch (error) {
     if (!(error instanceof DcnrError)) deps.world.log("error", `the API failed: ${String(error)}`);
@@ -77,14 +82,13 @@ function guessView({ kind, guessed, right }: NonNullable<ServedModel["guesses"]>
   return [kind, { guessed: Number(guessed), right: Number(right) }] as const;
 }
 
-async function complete(deps: ServingHttp, roles: Roles, request: Request, chat: boolean): Promise<Response> {
-  const body = await readBody(request);
+async function complete(deps: ServingHttp, asked: Asked, chat: boolean): Promise<Response> {
+  const body = await readBody(deps, asked);
   const seed = Math.floor(deps.world.chance.uniform() * 2 ** 31);
   const parsed = chat ? parseChat(body, seed) : parseCompletion(body, seed);
-  for (const { model } of parsed.texts) await deps.checkModel(roles, model);
+  for (const { model } of parsed.texts) await deps.checkModel(asked.roles, model);
   const shape = answerShape(deps.world, parsed, chat);
-  const stop = new AbortController();
-  request.signal.addEventListener("abort", () => stop.abort(), { once: true });
+  const stop = stopFor(asked.request);
   const pieces = generateChoices(deps.generator, parsed.texts, stop.signal);
   // The first piece decides between an answer and an error status, before any header is sent.
   const first = await pieces.next();

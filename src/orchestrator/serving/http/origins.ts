@@ -28,11 +28,11 @@ const preflightSeconds = 600;
 
 /** Answers what browsers ask before a page may ask, and says on each answer that the page may read it. */
 export function forPages(handler: HttpHandler, allows: AllowsPage): HttpHandler {
-  return async (request, peer) => {
+  return async (request, peer, counted) => {
     const origin = request.headers.get("origin");
-    if (origin === null || !allows(origin, new URL(request.url).pathname)) return handler(request, peer);
+    if (origin === null || !allows(origin, new URL(request.url).pathname)) return handler(request, peer, counted);
     const isPreflight = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
-    const answer = isPreflight ? preflight() : await handler(request, peer);
+    const answer = isPreflight ? preflight() : await handler(request, peer, counted);
     answer?.headers.set("access-control-allow-origin", origin);
     answer?.headers.append("vary", "origin");
     answer?.headers.set("access-control-expose-headers", "x-request-id, retry-after");

@@ -94,9 +94,33 @@ describe("lanes of a mixed session", () => {
     assert.deepEqual(wrong(of, here("neon", "neon")), []);
   });
 
+  it("are evaluated in the end where their last plan says, whole, and elsewhere only where they find no place there", () => {
+    const pair = ["a", "b", "a#1", "b#1"] as VNodeId[];
+    const told = [round({ 0: "avx2", 1: "neon" }, [0, 1], 8)];
+    const at = (line: number, validateEvery = 5): ElasticSession => {
+      const of = session(line, told);
+      const validation = { validateEvery, validationMicrobatches: 3 };
+      return { ...of, vnodes: pair, identity: { ...of.identity, lanes: 2, ...validation } };
+    };
+    const here = (...own: (string | undefined)[]) =>
+      new Map(
+        pair.map((id, index) => {
+          const members = own[index] === undefined ? [] : [{ pnode: id as string as PNodeId, class: own[index] }];
+          return [id, { vnode: id, members } as unknown as VNodeRecord];
+        }),
+      );
+    const gone = here("avx2", "avx2", undefined, "wasm");
+    assert.deepEqual(classes(at(39), gone), ["avx2", "neon"]);
+    assert.deepEqual(classes(at(39, 0), gone), ["avx2", "wasm"], "nothing is evaluated");
+    const torn = here("avx2", "avx2", "neon", "wasm");
+    assert.deepEqual(wrong(at(39), torn), ["a#1", "b#1"]);
+    assert.deepEqual(wrong(at(39, 0), torn), []);
+    assert.deepEqual(wrong(at(39), here("avx2", "avx2", "wasm", "wasm")), [], "it ends there, without evaluating");
+  });
+
   it("of a class that nobody has any more are not waited for", () => {
     assert.deepEqual(strandedIn(round({ 0: "avx2", 1: "gone", 2: "gone" }), known), [1, 2]);
-    const waited = { planned: [0, 1, 2], ready: [0], sinceMs: 40_000, readyForMs: 20_000 };
+    const waited = { planned: [0, 1, 2], ready: [0], tookMs: 20_000, readyForMs: 20_000 };
     assert.deepEqual([closingNow(waited), closingNow({ ...waited, stranded: 2 })], [undefined, [0]]);
   });
 

@@ -35,6 +35,17 @@ export function isMixed({ identity }: SessionRecord): boolean {
   return identity.numerics === "mixed";
 }
 
+/**
+ * The class in which a lane evaluates, once that is all it still has to do: its last plan's. It prefers machines of that, and where they
+ * have no room for it it ends elsewhere, without evaluating.
+ */
+function evaluatesIn({ identity, line }: SessionRecord, told: ToldRound | undefined, lane: number): string | undefined {
+  const { validateEvery, validationMicrobatches } = identity;
+  const isDue = validateEvery > 0 && validationMicrobatches > 0;
+  if (!isDue || line !== identity.steps - 1 || !told?.counted?.includes(lane)) return undefined;
+  return told.lanes.find((one) => one.lane === lane)?.class;
+}
+
 /** Lanes as placement sees them, those whose work is waited for first. Undefined where all of them have to be here. */
 export function partsOf(session: SessionRecord): VNodeId[][] | undefined {
   const now = roundNow(session);
@@ -70,7 +81,9 @@ export function classesOf(
   return lanesInOrder(session, told).map((lane) => {
     const bound = boundTo(session, lane);
     if (bound !== undefined) return { class: bound, isBound: true };
-    const next = told && nextPlanOf(session, told)?.lanes.find((one) => one.lane === lane)?.class;
+    const next =
+      evaluatesIn(session, told, lane) ??
+      (told && nextPlanOf(session, told)?.lanes.find((one) => one.lane === lane)?.class);
     const wanted = next !== undefined && known.includes(next) ? next : classHere(records, lane, alive);
     return { class: wanted, isBound: false };
   });
@@ -86,14 +99,15 @@ function nextPlanOf(session: SessionRecord, { round }: ToldRound): ToldRound | u
 }
 
 /**
- * VNodes on machines of another class than they are to compute in next, where they would wait for ever; and those of resting lanes of
- * which a part is gone, or in another class: the whole lane finds a place, not each of its VNodes.
+ * VNodes on machines of another class than they are to compute in next, where they would wait for ever; those of resting lanes of which a
+ * part is gone, or in another class; and those of lanes that cannot be evaluated where they are. The whole lane finds a place, not each of its VNodes.
  */
 export function misplaced(session: SessionRecord, records: VNodeRecords, alive: Alive): VNodeRecord[] {
   if (!isMixed(session)) return [];
-  const resting = new Set(restingLanes(session).filter((lane) => !isWhole(records, lane, alive)));
+  const resting = restingLanes(session).filter((lane) => !isWhole(records, lane, alive));
+  const anew = new Set([...resting, ...tornLanes(session, records, alive)]);
   return [...records.values()].filter(({ vnode, members }) => {
-    if (resting.has(laneOf(vnode))) return members.length > 0;
+    if (anew.has(laneOf(vnode))) return members.length > 0;
     const bound = boundTo(session, laneOf(vnode));
     return bound !== undefined && members.some((member) => member.class !== bound);
   });
@@ -105,6 +119,16 @@ function restingLanes(session: SessionRecord): number[] {
   if (told === undefined) return [];
   const awaited = told.counted ?? told.lanes.map(({ lane }) => lane);
   return lanesInOrder(session, told).filter((lane) => !awaited.includes(lane));
+}
+
+/** Lanes that have only to be evaluated and are on machines of several classes: some of their VNodes would wait for others that do not evaluate. */
+function tornLanes(session: SessionRecord, records: VNodeRecords, alive: Alive): number[] {
+  const told = roundNow(session)?.told;
+  return (told?.counted ?? []).filter((lane) => {
+    const isHere = [...records.values()].some((one) => laneOf(one.vnode) === lane && alive(one).length > 0);
+    const isTail = evaluatesIn(session, told, lane) !== undefined;
+    return isTail && isHere && classHere(records, lane, alive) === undefined;
+  });
 }
 
 /** True for a lane that is nowhere, too: nothing of it has to go. */

@@ -10,6 +10,7 @@ import {
   type RoundPlan,
   roundAt,
   roundCount,
+  roundOf,
   type ToldRound,
 } from "../../../network/rounds.ts";
 import type { Policy } from "../../../scheduler/placement/types.ts";
@@ -27,15 +28,8 @@ import { type Compiled, trainingPlan } from "../compiled.ts";
 import { trimmed } from "../garbage.ts";
 import { type ElasticSession, isElastic, roundsOf } from "../line.ts";
 import { classesOf, classHere, isMixed, lanesToMove, misplaced, strandedIn } from "./lane-classes.ts";
+import { RoundClock } from "./round-clock.ts";
 import { closingNow, planRound, waitMsFor } from "./round-plan.ts";
-
-/** What this orchestrator has seen of a round: decides when things happen, never what they are. */
-interface Seen {
-  readonly round: number;
-  readonly sinceMs: number;
-  /** When each lane was first seen ready. */
-  readonly readyMs: Map<number, number>;
-}
 
 export interface RoundNeeds {
   readonly compiled: Compiled;
@@ -48,7 +42,7 @@ export interface RoundNeeds {
 export class RoundCare {
   readonly #context: Context;
   readonly #needs: RoundNeeds;
-  readonly #seen = new Map<SessionId, Seen>();
+  readonly #clocks = new Map<SessionId, RoundClock>();
   /** Steps in a millisecond, by lane, as they were in the last round. */
   readonly #speeds = new Map<SessionId, ReadonlyMap<number, number>>();
 
@@ -63,7 +57,7 @@ export class RoundCare {
   }
 
   forget(session: SessionId): void {
-    this.#seen.delete(session);
+    this.#clocks.delete(session);
     this.#speeds.delete(session);
   }
 
@@ -87,6 +81,9 @@ export class RoundCare {
         : undefined;
     const now = { round: plan.round, lanes: plan.lanes, ...(counted && { counted }) };
     await this.#tell(session, [now, ...(next ? [told(next)] : [])]);
+    // A fast lane may have learned all of the next one before the line comes to it.
+    const following = next ?? known.get(round.index + 1);
+    if (following !== undefined) this.#noteReady(session, records, following);
   }
 
   /** Lanes of a round whose class nobody here computes in. */
@@ -121,7 +118,9 @@ export class RoundCare {
     const before = number === 0 ? undefined : await this.#before(id, number - 1);
     if (number > 0 && before === undefined) return undefined;
     const asked = { session: id, identity, round: number, lanes, ...(before && { before }) };
-    return this.#create(name, planRound(asked));
+    const plan = await this.#create<RoundRecord>(name, planRound(asked));
+    this.#clockOf(id).began(number, this.#nowMs);
+    return plan;
   }
 
   /** Of a mixed session: those that are better placed on machines of another class. */
@@ -181,20 +180,18 @@ export class RoundCare {
   }
 
   async #close(
-    session: SessionRecord,
+    session: ElasticSession,
     records: VNodeRecords,
     round: Round,
     told: RoundPlan,
   ): Promise<readonly number[] | undefined> {
     const { lanes } = told;
-    const { clock } = this.#context.world;
-    const nowMs = clock.monotonicMs();
-    const seen = this.#seenOf(session.id, round.index, nowMs);
     const planned = lanes.map(({ lane }) => lane);
-    const ready = planned.filter((lane) => isStoredIn(records, lane, round.last));
-    for (const lane of ready) if (!seen.readyMs.has(lane)) seen.readyMs.set(lane, nowMs);
-    const firstMs = Math.min(nowMs, ...seen.readyMs.values());
-    const times = { sinceMs: nowMs - seen.sinceMs, readyForMs: nowMs - firstMs };
+    const ready = this.#noteReady(session, records, told);
+    const clock = this.#clockOf(session.id);
+    clock.forgetBelow(round.index);
+    const nowMs = this.#nowMs;
+    const times = clock.times(round.index, nowMs, await this.#usualMs(session.id, round.index));
     const counted = closingNow({ planned, ready, ...times, stranded: this.stranded(session, told).length });
     if (counted === undefined) {
       // Another orchestrator that held the lease before may have closed it, and not told.
@@ -203,22 +200,37 @@ export class RoundCare {
       if (ready.length > 0) this.#lookAgain(session.id, Math.max(0, waitMsFor(times) - times.readyForMs));
       return undefined;
     }
-    this.#speeds.set(session.id, speedsIn(seen, lanes, nowMs));
+    const speeds = clock.speeds(round.index, lanes, nowMs);
+    if (speeds !== undefined) this.#speeds.set(session.id, speeds);
     const closed = await this.#create<ClosingRecord>(key.closing(session.id, round.index), {
-      session: session.id,
-      round: round.index,
-      counted,
+      ...{ session: session.id, round: round.index, counted, tookMs: times.tookMs },
     });
     this.#announce(session, round, planned, closed?.counted ?? planned);
     return closed?.counted;
   }
 
-  #seenOf(id: SessionId, round: number, nowMs: number): Seen {
-    const known = this.#seen.get(id);
-    if (known?.round === round) return known;
-    const seen = { round, sinceMs: nowMs, readyMs: new Map<number, number>() };
-    this.#seen.set(id, seen);
-    return seen;
+  get #nowMs(): number {
+    return this.#context.world.clock.monotonicMs();
+  }
+
+  #clockOf(id: SessionId): RoundClock {
+    const clock = this.#clocks.get(id) ?? new RoundClock();
+    this.#clocks.set(id, clock);
+    return clock;
+  }
+
+  /** The lanes that have learned all they are to in a round. */
+  #noteReady({ id, identity }: ElasticSession, records: VNodeRecords, { round, lanes }: RoundPlan): number[] {
+    const { last } = roundOf(identity, round);
+    const ready = lanes.map(({ lane }) => lane).filter((lane) => isStoredIn(records, lane, last));
+    this.#clockOf(id).ready(round, ready, this.#nowMs);
+    return ready;
+  }
+
+  /** How long the first lane took in the round before; asked only where nobody here knows when this one began. */
+  async #usualMs(id: SessionId, round: number): Promise<number> {
+    if (round === 0 || this.#clockOf(id).knows(round)) return 0;
+    return (await this.#read<ClosingRecord>(key.closing(id, round - 1)))?.tookMs ?? 0;
   }
 
   #lookAgain(id: SessionId, afterMs: number): void {
@@ -295,11 +307,4 @@ function isStoredIn(records: VNodeRecords, lane: number, step: number): boolean 
 
 function giverOf(records: VNodeRecords, { vnode }: VNodeRecord, lane: number): VNodeRecord | undefined {
   return records.get(inLane(vnode, lane));
-}
-
-/** One that was late is taken to be as slow as if it had needed twice the time. */
-function speedsIn({ sinceMs, readyMs }: Seen, lanes: RoundPlan["lanes"], nowMs: number): Map<number, number> {
-  return new Map(
-    lanes.map(({ lane, steps }) => [lane, steps / Math.max(1, (readyMs.get(lane) ?? 2 * nowMs - sinceMs) - sinceMs)]),
-  );
 }

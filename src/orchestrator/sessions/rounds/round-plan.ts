@@ -101,8 +101,8 @@ export function leavings({ lanes }: RoundRecord, { counted }: ClosingRecord): Ra
 export interface Ready {
   readonly planned: readonly number[];
   readonly ready: readonly number[];
-  /** Since the round began, and since the first lane was ready. */
-  readonly sinceMs: number;
+  /** How long the first lane took, or all have if none is ready, and for how long it has been. */
+  readonly tookMs: number;
   readonly readyForMs: number;
   /** So many that are planned can be ready nowhere here. */
   readonly stranded?: number;
@@ -111,8 +111,8 @@ export interface Ready {
 /** A late lane has half of what the fastest took again, and never less than this: a machine that restarts is back by then. */
 const waitMsLeast = 10_000;
 
-export function waitMsFor({ sinceMs, readyForMs }: Pick<Ready, "sinceMs" | "readyForMs">): number {
-  return Math.max(waitMsLeast, (sinceMs - readyForMs) / 2);
+export function waitMsFor({ tookMs }: Pick<Ready, "tookMs">): number {
+  return Math.max(waitMsLeast, tookMs / 2);
 }
 
 /** At least half of those that are planned, and can be ready, have to count. */

@@ -53,14 +53,14 @@ export class Weigher {
     });
   };
 
-  async refuse({ session, vnode, pnode, epoch, statement }: DurableRequest, detail: string): Promise<void> {
+  async refuse({ session, vnode, pnode, epoch }: DurableRequest, detail: string): Promise<void> {
     const { mirror, world } = this.#context;
     const { standings, rooms } = this.#needs;
-    const from = statement?.from ?? 0;
     const fault = {
       ...({ wallMs: world.clock.wallMs(), kind: "hardware", after: standings.of(pnode as PNodeId).right } as const),
       story: `in session ${session}, VNode ${vnode}: ${detail}`,
-      command: `dcnr audit ${session} ${vnode} ${from}`,
+      // What was refused is kept nowhere, so nobody can repeat it.
+      command: "",
     };
     await standings.fault(pnode, fault, (mirror.get(key.session(session)) as SessionRecord).numericsClass);
     await noteFailure(this.#context, rooms, { workload: session, vnode, pnode, epoch, detail, kind: "lapsed" });

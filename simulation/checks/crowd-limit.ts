@@ -1,0 +1,50 @@
+// How much of a session machines of one owner may get that have proved nothing, by the promise (docs/decisions/0034-keys-are-not-people.md): one unit while
+// others have room for the rest. Worked out from how many VNodes fit where, by a model too simple to be wrong; it knows nothing of how places are searched for.
+
+/** A machine: how many VNodes fit, and how many of these it keeps free for checks as long as it can. */
+export interface Place {
+  readonly vnodes: number;
+  readonly kept: number;
+}
+
+export interface Crowded {
+  /** How many VNodes each unit has; those of copies included. */
+  readonly units: readonly number[];
+  readonly own: readonly Place[];
+  readonly others: readonly Place[];
+  /** Everything is checked: rather than room for checks the limit goes. */
+  readonly needsChecks: boolean;
+}
+
+const moreShare = 0.3;
+
+export function unitsForOneOwner({ units, own, others, needsChecks }: Crowded): number {
+  const limits = [1, Math.max(1, Math.floor(moreShare * units.length)), units.length];
+  const kept = (needsChecks ? limits : limits.slice(0, 1)).map((most) => ({ most, isKept: true }));
+  const givenUp = limits.map((most) => ({ most, isKept: false }));
+  const enough = [...kept, ...givenUp].find(({ most, isKept }) => {
+    const room = (places: readonly Place[]) => places.map(({ vnodes, kept }) => vnodes - (isKept ? kept : 0));
+    return areHeld(units, room(own), room(others), most);
+  });
+  return enough?.most ?? units.length;
+}
+
+/** Whether the others hold all but so many of the units, and the owner's machines those: the largest, or the smallest. */
+function areHeld(units: readonly number[], own: readonly number[], others: readonly number[], most: number): boolean {
+  const sorted = units.toSorted((a, b) => b - a);
+  return Array.from({ length: most + 1 }, (_, count) => count).some((count) => {
+    const rest = sorted.length - count;
+    const holds = (theirs: readonly number[], left: readonly number[]) => fit(theirs, own) && fit(left, others);
+    return holds(sorted.slice(0, count), sorted.slice(count)) || holds(sorted.slice(rest), sorted.slice(0, rest));
+  });
+}
+
+/** Largest first, each where it fits. */
+function fit(units: readonly number[], places: readonly number[]): boolean {
+  const left = [...places];
+  return units.every((vnodes) => {
+    const at = left.findIndex((room) => room >= vnodes);
+    if (at >= 0) left[at] = (left[at] as number) - vnodes;
+    return at >= 0;
+  });
+}

@@ -1,0 +1,28 @@
+// Worlds in which machines lie, and whose session once waited for ever for something that nobody was left to give.
+
+import { strict as assert } from "node:assert";
+import { test } from "node:test";
+import { runSeed } from "../run.ts";
+
+for (const { seed, scenario, what } of [
+  {
+    seed: 40063,
+    scenario: "branch",
+    what: "two that lie alike, where two strangers check, send no honest owner away until nobody is left who could check",
+  },
+  {
+    seed: 210004,
+    scenario: "residual",
+    what: "nobody has to outweigh what a machine said that was found wrong elsewhere since",
+  },
+  {
+    seed: 210186,
+    scenario: "branch",
+    what: "a VNode without an owner gets the room that is kept for checks, although as many further copies have none then",
+  },
+])
+  test(`${what} (seed ${seed})`, async () => {
+    const { violations, scenario: drawn } = await runSeed(seed, { byzantine: true });
+    assert.ok(drawn.startsWith(`${scenario} `), "otherwise seeds draw other worlds by now");
+    assert.deepEqual(violations, []);
+  });
