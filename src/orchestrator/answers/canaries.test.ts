@@ -15,6 +15,8 @@ import { ringOf } from "./rings.ts";
 const id = "r" as ReplicaId;
 const model = { name: "m", replicas: [id], context: 32, vocabulary: 100, tokenizer: "" } as unknown as ModelRecord;
 
+const sentAway = { barred: { kind: "quarantined", reason: "it lied", wallMs: 0 } };
+
 /** A replica of one machine that nobody knows, and a network whose answers are as `answers` says. */
 function scene(answer: readonly number[], finish: string, outcome: CheckOutcome = "right") {
   const named = (name: unknown) => JSON.stringify(name);
@@ -43,9 +45,10 @@ function scene(answer: readonly number[], finish: string, outcome: CheckOutcome 
   const tried: string[] = [];
   /** Those who could repeat an answer. */
   let others: "here" | "lost" | "gone" = "here";
+  const barred = new Set<string>();
   const needs = {
     compiled,
-    standings: { of: (pnode: PNodeId) => standingAtFirst(pnode) },
+    standings: { of: (pnode: PNodeId) => ({ ...standingAtFirst(pnode), ...(barred.has(pnode) ? sentAway : {}) }) },
     leases: { isHeldHere: () => true },
     auditors: {
       forAnswer: () => (others === "here" ? [{ pnode: "another", trusted: false }] : []),
@@ -71,6 +74,8 @@ function scene(answer: readonly number[], finish: string, outcome: CheckOutcome 
   return {
     tried,
     settle,
+    bar: (pnode: string) => barred.add(pnode),
+    checkNothing: () => put(key.replica(id), { ...replica, policy: {} }),
     theOthersAre: (now: typeof others) => {
       others = now;
     },
@@ -115,6 +120,18 @@ test("whoever was found wrong still may not", async () => {
   const at = scene([1], "length", "wrong");
   await at.look();
   assert.match((await at.hindrance()) ?? "", /new/);
+});
+
+test("whoever was sent away answers nobody while its part still has to move, be it checked or not", async () => {
+  const at = scene([1], "length");
+  await at.look();
+  assert.equal(await at.hindrance(), undefined);
+  at.bar("new");
+  assert.match((await at.hindrance()) ?? "", /sent away/);
+  at.checkNothing();
+  assert.match((await at.hindrance()) ?? "", /sent away/);
+  at.settle("another");
+  assert.equal(await at.hindrance(), undefined);
 });
 
 test("nobody is asked for people while part of a replica has no machine: whoever gets it may be new", async () => {

@@ -75,12 +75,20 @@ export class Canaries {
   /** Undefined if it may answer people; else what has to happen before. */
   async hindrance(id: ReplicaId): Promise<string | undefined> {
     const replica = this.#context.mirror.get(key.replica(id));
-    if (replica?.policy.audit === undefined) return undefined;
+    if (replica === undefined) return undefined;
     const ring = await ringOf(this.#context, this.#needs.compiled, replica);
+    // Between the verdict and the move of what it holds nobody may read its words, whether they would be checked or not.
+    if (ring !== undefined && this.#holdsBarred(ring)) return "one of its machines was sent away, and another takes over";
+    if (replica.policy.audit === undefined) return undefined;
     // Whoever gets the missing part may be new.
     if (ring === undefined) return "part of it has no machine yet";
     if (!this.#isToProve(replica, ring)) return undefined;
     return "some of its machines are new, and answer a question of the network's own first";
+  }
+
+  #holdsBarred(ring: Ring): boolean {
+    for (const pnode of machinesOf(ring)) if (this.#needs.standings.of(pnode).barred !== undefined) return true;
+    return false;
   }
 
   /** Where nobody can repeat anything, or could a moment ago, nobody waits; as soon as somebody comes who can, newcomers are tried. */
