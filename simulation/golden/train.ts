@@ -120,6 +120,9 @@ function stretchesOf({ steps, sync }: Scenario, rounds?: readonly ToldRound[]) {
   return [before, ...all.map(of)];
 }
 
+/** A long training must not keep every message of it. */
+const storedEvery = 20;
+
 /** Processes stop by themselves where they are not told what comes next. */
 async function trainStretch(
   run: OnePlace,
@@ -133,7 +136,8 @@ async function trainStretch(
   const { steps, validateEvery } = scenario;
   const share = laneShare({ ...scenario, ...validation });
   const elastic = rounds && ({ elastic: "on" } as const);
-  const schedule = { steps, validateEvery, ...share, ...elastic, checkpointEvery: steps };
+  const checkpointEvery = rounds === undefined ? Math.min(steps, storedEvery) : steps;
+  const schedule = { steps, validateEvery, ...share, ...elastic, checkpointEvery };
   const told = rounds && { rounds };
   const vnodes = new Map<VNodeId, InOnePlace>();
   for (const [id, compute] of computes) {

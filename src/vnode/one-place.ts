@@ -32,6 +32,7 @@ export async function runInOnePlace(
   type Event = ProcessEvent<WireTensor, VNodeId>;
   const queue: { readonly to: VNodeId; readonly event: Promise<Event> }[] = [];
   const post = (to: VNodeId, event: Event | Promise<Event>) => queue.push({ to, event: Promise.resolve(event) });
+  const sent = new WeakSet<WireTensor>();
   const perform = (vnode: VNodeId, { compute }: InOnePlace, effect: Effect<WireTensor, VNodeId>) => {
     if (isNumeric(effect)) return post(vnode, performNumeric(compute, roleOf(plan, vnode), keeping, effect));
     const handOver = (to: VNodeId, message: Told<"send">["message"]) =>
@@ -39,8 +40,13 @@ export async function runInOnePlace(
     switch (effect.kind) {
       case "accumulate":
         return compute.accumulate(effect.microbatch);
-      case "send":
-        return handOver(effect.message.to, effect.message);
+      case "send": {
+        const { message } = effect;
+        // A value for several receivers is kept for each of them, and computed once.
+        if (sent.has(message.payload)) lend(message.payload);
+        sent.add(message.payload);
+        return handOver(message.to, message);
+      }
       case "collect":
         return effect.released.forEach(giveBack);
       // Whoever only passes values on runs ahead: what came too early is asked for again.
@@ -63,10 +69,22 @@ export async function runInOnePlace(
         return undefined;
     }
   };
+  const persisted = new Map<VNodeId, number>();
+  let line = 0;
+  /** Nobody starts anew here: what all have stored is the line, below which they keep no messages. */
+  const advance = (vnode: VNodeId, step: number) => {
+    persisted.set(vnode, step);
+    const least = Math.min(...[...vnodes.keys()].map((id) => persisted.get(id) ?? 0));
+    if (least <= line) return;
+    line = least;
+    for (const id of vnodes.keys()) post(id, { kind: "lineAdvanced", line });
+  };
   for (const id of vnodes.keys()) post(id, { kind: "start" });
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
     const one = vnodes.get(next.to) as InOnePlace;
-    for (const effect of one.process.step(await next.event)) perform(next.to, one, effect);
+    const event = await next.event;
+    for (const effect of one.process.step(event)) perform(next.to, one, effect);
+    if (event.kind === "persisted") advance(next.to, event.step);
   }
 }
 
