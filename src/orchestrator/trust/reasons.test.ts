@@ -51,6 +51,12 @@ describe("a machine that insists on what nobody else comes to", () => {
     assert.deepEqual(scene.verdicts, { owner: "class" });
   });
 
+  it("is no liar where no weight moved, so that nothing says how far it is off: what it sent on may be rounded otherwise", () => {
+    const scene = insisting();
+    pass(scene, 2, ({ role }) => (role === "measure" ? found("right", -1) : undefined));
+    assert.deepEqual(scene.verdicts, { owner: "class" });
+  });
+
   it("is a liar if what it stored is no state of the VNode, as a trusted machine says, or two others", () => {
     const trusted = insisting();
     pass(trusted, 2, () => impossible);

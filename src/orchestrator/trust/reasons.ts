@@ -79,13 +79,16 @@ function measuring(
   }
   if (measured.result === result) return judge("cleared", "two referees disagree: the numerics class itself is broken");
   const distance = measured.distance ?? -1;
-  if (distance >= 0 && distance < distanceOfRounding)
+  // Its weights are where they were before, or it has none: what it sent on may still have been rounded otherwise.
+  if (distance < 0)
+    return judge("class", "it comes to other bits than the rest, and no weight moved by which it could be measured");
+  if (distance < distanceOfRounding)
     return judge(
       "class",
       `it is off by ${distance.toExponential(1)} of what the interval changed: it rounds otherwise`,
     );
-  const far = distance < 0 ? "" : `, off by ${distance.toPrecision(2)} times what the interval changed`;
-  return judge("lie", `it insists on a result that nobody else comes to${far}`);
+  const far = `off by ${distance.toPrecision(2)} times what the interval changed`;
+  return judge("lie", `it insists on a result that nobody else comes to, ${far}`);
 }
 
 /** Those who repeated it already know the result; whoever is trusted among them may measure. One that could not is asked again after a while. */
