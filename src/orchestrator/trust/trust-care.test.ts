@@ -78,3 +78,17 @@ it("nobody is asked for what it was not told to keep: an interval counts once th
   await care.tend(id);
   assert.deepEqual(asked, []);
 });
+
+it("owners are asked for what a contradiction takes although whoever found it died before it could ask: nobody is silent who was never asked", async () => {
+  const { mirror, session, care } = await scene();
+  const stated = [statedBy("p"), statedBy("q")];
+  const records = new Map([[vnode, { vnode, members: [], statements: { "2": stated } } as unknown as VNodeRecord]]);
+  await care.stuck(session, records, {
+    ...{ kind: "disagreement", vnode, from: 0, to: 2 },
+    doubtful: new Map([[vnode, stated]]),
+  });
+  assert.deepEqual(mirror.get(key.session(id))?.drawn, [{ vnode, from: 0, to: 2 }]);
+  await mirror.update(key.session(id), (current) => current && { ...current, drawn: [] });
+  await care.tend(id);
+  assert.deepEqual(mirror.get(key.session(id))?.drawn, [{ vnode, from: 0, to: 2 }]);
+});

@@ -70,6 +70,13 @@ function isAhead({ stuck, to }: IntervalRecord, { line }: SessionRecord): boolea
   return stuck === undefined && to > line;
 }
 
+/** What the line cannot pass is told by a write of its own, after the interval's: all that pass it are told with the line. */
+function isTold({ turn = 0, drawn = [] }: SessionRecord, interval: IntervalRecord): boolean {
+  if (interval.stuck === undefined || interval.turn !== turn) return true;
+  const isListed = ({ vnode, to }: DrawnInterval) => drawn.some((one) => one.vnode === vnode && one.to === to);
+  return drawnIn([interval]).every(isListed);
+}
+
 export class TrustCare {
   readonly #context: Context;
   readonly #needs: TrustNeeds;
@@ -189,7 +196,10 @@ export class TrustCare {
         return this.#goBack(session, interval, interval.repair);
       }
       // Nobody has been told yet to store what it takes.
-      if (!isAhead(interval, session)) await this.#tendInterval(session, interval);
+      if (isAhead(interval, session)) continue;
+      // Whoever found the contradiction may have died before it told anybody: nobody is silent who was never asked.
+      if (!isTold(session, interval)) await this.#tellDrawn(id);
+      await this.#tendInterval(session, interval);
     }
     await this.#closing.finish(id);
     await this.#verdicts.endDoubts();
