@@ -15,6 +15,8 @@ import { forEachAtOnce } from "../tasks.ts";
 const asksAtOnce = 8;
 /** Sessions change many times a second, and each change is a reason to see what can be decided; messages of an interval come over many seconds. */
 const lookEveryMs = 500;
+/** More than this between two looks is the looker's own absence: it slept, or its store was away, and nobody else was silent for it. */
+const gapMsMost = 5_000;
 /** So many are remembered before those that nobody waits for any more are looked for. */
 const watchedLeast = 64;
 
@@ -26,8 +28,8 @@ interface Watched {
   readonly present: Set<string>;
   /** When something was last found missing. */
   lookedMs?: number;
-  /** When something was last found stored that was missing before. */
-  grewMs?: number;
+  /** For how long nothing has been found stored that was missing before, and when that was last asked. */
+  quiet: { ms: number; atMs: number } | undefined;
   /** The newest failure after which everything was looked at and found whole. */
   found?: number;
 }
@@ -72,7 +74,7 @@ export class LockerWatch {
         });
         news = present.size - known;
       }
-      if (present.size > before) watched.grewMs = clock.monotonicMs();
+      if (present.size > before) watched.quiet = { ms: 0, atMs: clock.monotonicMs() };
       if (!isComplete(watched)) {
         watched.lookedMs = clock.monotonicMs();
         return false;
@@ -81,14 +83,15 @@ export class LockerWatch {
     return true;
   }
 
-  /** For how long nothing has been stored that one of them waits for; as long as this orchestrator has looked, at most. */
+  /** For how long nothing has been stored that one of them waits for; only while this orchestrator was there to look. */
   quietMs(stated: readonly Stated[]): number {
     const nowMs = this.#context.world.clock.monotonicMs();
     return Math.min(
       ...stated.map((one) => {
         const watched = this.#of(one);
-        watched.grewMs ??= nowMs;
-        return nowMs - watched.grewMs;
+        const { ms, atMs } = watched.quiet ?? { ms: 0, atMs: nowMs };
+        watched.quiet = { ms: ms + Math.min(nowMs - atMs, gapMsMost), atMs: nowMs };
+        return watched.quiet.ms;
       }),
     );
   }
@@ -172,7 +175,7 @@ export class LockerWatch {
     const known = this.#watched.get(name);
     if (known !== undefined) return known;
     if (this.#watched.size >= this.#tidyAt) this.#tidy();
-    const watched: Watched = { present: new Set() };
+    const watched: Watched = { present: new Set(), quiet: undefined };
     this.#watched.set(name, watched);
     return watched;
   }
