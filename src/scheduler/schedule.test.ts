@@ -45,6 +45,18 @@ describe("the schedule", () => {
     assert.deepEqual(outcome()?.decisions, []);
   });
 
+  it("does not go back to where a VNode failed because a further copy of it finds no place", () => {
+    const plan = chain([vnode("v", { memoryBytes })], 1_000, "a");
+    const avoid = new Map([["v" as VNodeId, new Set(["failed" as PNodeId])]]);
+    const outcome = (copies: number, ...nodes: FleetNode[]) =>
+      schedule(new Fleet(nodes), [{ plan, policy: policy({ copies, avoid }) }])
+        .get("a")
+        ?.decisions.map((one) => one.pnode);
+    const failed = node("failed", { memoryFreeBytes: memoryBytes, gflops: 1_000 });
+    assert.deepEqual(outcome(2, failed, node("other", { memoryFreeBytes: memoryBytes })), ["other"]);
+    assert.deepEqual(outcome(2, failed), ["failed"], "better than nowhere");
+  });
+
   it("decides the same however often it pauses", () => {
     const nodes = volunteers(60, seeded(3));
     const queue = [waiting("a", 40), waiting("b", 3), waiting("c", 450)];

@@ -52,11 +52,14 @@ function without(fleet: Fleet, kept: Kept): Fleet {
   return less;
 }
 
-/** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the workload. */
+/**
+ * Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the workload. A further copy that finds no place is no
+ * reason to go back there.
+ */
 export function* placingAnywhere(plan: PlacementPlan, fleet: Fleet, policy: Policy, pace: Pace): Search<Placement> {
   if (plan.parts !== undefined) return yield* placingParts(plan, plan.parts, fleet, policy, placingAnywhere, pace);
   const placement = yield* placing(plan, fleet, policy, pace);
-  if (!placement.unplaced.some(({ vnode }) => policy.avoid.has(vnode))) return placement;
+  if (!placement.unplaced.some(({ vnode, copy }) => copy === 0 && policy.avoid.has(vnode))) return placement;
   return yield* placing(plan, fleet, { ...policy, avoid: new Map() }, pace);
 }
 
