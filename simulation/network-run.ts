@@ -183,7 +183,9 @@ export class NetworkRun {
       if (end !== "finished") this.#violations.add("hang", world.time.nowMs, `${this.#whoWaits()} (${end})`);
       for (const { host, atMs, error } of world.failures)
         this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
-      if (!isBroken()) for (const watch of this.#witness.sessions.values()) watch.finish(world.time.nowMs);
+      if (!isBroken())
+        for (const watch of this.#witness.sessions.values())
+          watch.finish(world.time.nowMs, this.#witness.trust.isSeen(watch.id));
       if (!isBroken())
         for (const [id, rounds] of this.#witness.rounds) {
           const { microbatches = 0, sync } = this.records.session(id)?.identity ?? {};

@@ -101,10 +101,12 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
     }
   }
 
-  finish(atMs: number): void {
+  /** `isSeen`: all that became final was repeated, where its machines lie. */
+  finish(atMs: number, isSeen = true): void {
     if (this.status !== "done") return;
     if (this.#doubts === "none") this.#checked?.roots.finish(atMs);
-    else if (this.#doubts === "before final" && this.#newest.policy.assurance !== undefined) this.#finishFinal(atMs);
+    else if (this.#doubts === "before final" && this.#newest.policy.assurance !== undefined && isSeen)
+      this.#finishFinal(atMs);
   }
 
   /** Whoever lied on the way: what is final is what the undisturbed run comes to. */

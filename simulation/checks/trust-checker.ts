@@ -45,8 +45,10 @@ export class TrustChecker {
   /** By interval and edge: the roots that each VNode has stated. */
   readonly #edges = new Map<string, Map<string, Set<string>>>();
   readonly #sessions = new Map<string, SessionRecord>();
-  /** Whose messages could not be had. */
+  /** Whose messages could not be had in the life in which it had sent them. */
   readonly #lapsed = new Set<string>();
+  /** Sessions in which work of a machine that lies became final that nobody had repeated. */
+  readonly #unseen = new Set<string>();
   /** Nobody is made to start again. */
   readonly #isQuiet: boolean;
 
@@ -122,6 +124,7 @@ export class TrustChecker {
       .under<IntervalRecord>(`interval/${id}/`)
       .filter(({ to }) => to <= final && to > (before.final ?? 0));
     this.#counter.final(record, passed);
+    if (passed.some((one) => this.#isUnseenLie(one))) this.#unseen.add(id);
     for (const { to, audits } of passed)
       for (const [vnode, audit] of Object.entries(audits)) {
         const { outcome, accused } = audit;
@@ -130,6 +133,20 @@ export class TrustChecker {
         if (isOpen || outcome.kind === "wrong" || outcome.kind === "lost")
           this.#wrong(atMs, `final is ${final}, though VNode ${vnode} up to step ${to} is ${outcome?.kind ?? "open"}`);
       }
+  }
+
+  /**
+   * Whether what is final there must be right. A session of which only samples are checked does not wait where nobody is here to repeat something: it
+   * promises what was repeated, and its certificate says how much that is.
+   */
+  isSeen(session: string): boolean {
+    return !this.#unseen.has(session);
+  }
+
+  #isUnseenLie({ session, owners, audits }: IntervalRecord): boolean {
+    if (this.#records.session(session)?.policy.assurance !== "sampled") return false;
+    const isByNobody = (vnode: string) => (audits[vnode]?.outcome?.by ?? "nobody") === "nobody";
+    return Object.entries(owners).some(([vnode, owner]) => this.#behaviours.has(owner) && isByNobody(vnode));
   }
 
   /** By as many strangers as were asked for, each of another owner, or by somebody who is trusted. */
@@ -192,6 +209,8 @@ export class TrustChecker {
     this.#counter.interval(record);
     if (record.stuck !== undefined) return;
     const { session, from, to, turn, statements, draw, owners, audits } = record;
+    // Whoever went back with its session since lives another life: it may have lost what it had sent before.
+    const isSameLife = turn === (this.#records.session(session)?.turn ?? 0);
     if (draw !== sha256(drawContent({ session, turn, from, to, statements })))
       this.#wrong(atMs, `the draw of steps ${from} to ${to} does not follow from what was stated`);
     const assurance = this.#records.session(session)?.policy.assurance;
@@ -202,7 +221,7 @@ export class TrustChecker {
       if (isSure && audits[vnode] === undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}, should have been drawn`);
       const { reason, lapses } = audits[vnode]?.outcome ?? {};
-      for (const { pnode } of lapses ?? []) this.#lapsed.add(pnode);
+      if (isSameLife) for (const { pnode } of lapses ?? []) this.#lapsed.add(pnode);
       if (this.#isCalm && lapses !== undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}: ${reason}, though all live and store`);
     }
