@@ -16,6 +16,11 @@ for (const { seed, scenario, what } of [
     what: "nobody has to outweigh what a machine said that was found wrong elsewhere since",
   },
   {
+    seed: 134,
+    scenario: "tied",
+    what: "who withholds what others need does not get its VNode back at once because a further copy of it finds no place",
+  },
+  {
     seed: 210186,
     scenario: "branch",
     what: "a VNode without an owner gets the room that is kept for checks, although as many further copies have none then",
