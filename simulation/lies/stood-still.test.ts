@@ -21,6 +21,11 @@ for (const { seed, scenario, what } of [
     what: "who withholds what others need does not get its VNode back at once because a further copy of it finds no place",
   },
   {
+    seed: 406,
+    scenario: "chain",
+    what: "two owners who come to the same do not wait for somebody to outweigh whoever was found wrong since and came to something else",
+  },
+  {
     seed: 210186,
     scenario: "branch",
     what: "a VNode without an owner gets the room that is kept for checks, although as many further copies have none then",

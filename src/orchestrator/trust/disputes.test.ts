@@ -238,6 +238,26 @@ describe("an audit", () => {
     assert.equal(alone.audit.outcome?.kind, "unchecked");
   });
 
+  it("by owners who all come to the same does not wait for ever either, though the one stranger that did not was found wrong elsewhere since", () => {
+    const owners = (...words: string[]) =>
+      new Scene(
+        words.map((word, at) => stated(`owner${at}`, word)),
+        ["x"],
+      );
+    const [agreeing, atOdds] = [owners("right", "right"), owners("right", "wrong")];
+    for (const scene of [agreeing, atOdds]) {
+      scene.run(() => "slander");
+      scene.out = (name) => name === "x";
+      scene.nowWallMs = 50_000;
+      scene.run(() => "slander");
+      assert.equal(scene.audit.outcome, undefined);
+      scene.nowWallMs = 70_000;
+      scene.run(() => "slander");
+    }
+    assert.equal(agreeing.audit.outcome?.kind, "unchecked");
+    assert.equal(atOdds.audit.outcome, undefined, "these wait for a third");
+  });
+
   it("between owners who contradict each other never believes the first", () => {
     const scene = new Scene([stated("liar", "wrong"), stated("honest", "right")], ["x", "y"]);
     scene.run(({ pnode: name }) => (name === "liar" ? "wrong" : "right"));

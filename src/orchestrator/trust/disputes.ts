@@ -7,6 +7,7 @@ import { resultOf } from "../../trust/statement.ts";
 import type { Accused, AuditOutcome, AuditRecord, AuditTask, Stated } from "../records/checking.ts";
 import { type AuditFacts, isAway, isUnderWay, nextOf, since, unaskedOf, withTask } from "./asking.ts";
 import { judging } from "./reasons.ts";
+import { areAtOdds } from "./seams.ts";
 import type { Missing } from "./silence.ts";
 
 /** So many say that what was listed does not make up the interval, and the blob store has lost nothing: then one more decides. */
@@ -67,8 +68,9 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   if (isUndecided ? underWay > 0 : underWay + agreeing >= wanted && underWay > 0) return audit;
   const next = nextOf(audit, facts, assurance === "proven");
   if (next !== undefined) return withTask(audit, { ...next, role: "audit", sinceWallMs: nowWallMs });
-  // Two that contradict each other wait for a third, however long that takes.
-  if (done.length > 0 || audit.stated.length > 1 || assurance !== "sampled") return audit;
+  // Two that contradict each other wait for a third, however long that takes; several owners who all come to the same do not.
+  const own = audit.stated.filter(({ apart }) => !apart);
+  if (done.length > 0 || areAtOdds(own) || assurance !== "sampled") return audit;
   if (since(openedWallMs, nowWallMs) < nobodyMs) return audit;
   return unchecked(audit, facts, "no machine of another owner could repeat it");
 }

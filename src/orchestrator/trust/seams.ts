@@ -180,7 +180,7 @@ function disagreementIn(
   return undefined;
 }
 
-function areAtOdds(stated: readonly Stated[]): boolean {
+export function areAtOdds(stated: readonly Stated[]): boolean {
   return new Set(stated.map(({ statement }) => resultOf(statement))).size > 1;
 }
 
