@@ -234,6 +234,7 @@ class LongRun {
         strangers: 1,
         again: isDrawnAgain(draw, vnode),
         patienceMs: 1_000,
+        waitedMs: (sinceWallMs: number) => this.#ticks - sinceWallMs,
       },
       ...{ missing: undefined, isSpoiled: false },
       candidates: (except, trustedOnly) => this.#candidates(draw, vnode, owners, except, trustedOnly),

@@ -12,7 +12,10 @@ export interface Candidate {
 
 /** What the decision needs to know of the world. */
 export interface AuditFacts {
+  /** To be noted; what is waited for is told by `waitedMs`. */
   readonly nowWallMs: number;
+  /** For how long it has been waited for something, named by when it was noted (waits.ts). */
+  waitedMs(sinceWallMs: number): number;
   readonly assurance: Assurance;
   /** How many of other owners and networks have to come to the same, where everything is checked. */
   readonly strangers: number;
@@ -42,8 +45,8 @@ export interface AuditFacts {
 export const askAgainMs = 20_000;
 
 /** It was here when something was asked of it, and has been gone for longer than a stream takes to come back. */
-export function isAway(pnode: PNodeId, sinceWallMs: number, { nowWallMs, isHere }: AuditFacts): boolean {
-  return !isHere(pnode) && since(sinceWallMs, nowWallMs) >= askAgainMs;
+export function isAway(pnode: PNodeId, sinceWallMs: number, { waitedMs, isHere }: AuditFacts): boolean {
+  return !isHere(pnode) && waitedMs(sinceWallMs) >= askAgainMs;
 }
 
 export function isUnderWay({ result, gaveUp }: AuditTask): boolean {
@@ -51,10 +54,8 @@ export function isUnderWay({ result, gaveUp }: AuditTask): boolean {
 }
 
 /** Whoever has stated, repeated or been asked; one that could not may be asked again after a while. */
-export function involvedIn({ stated, tasks }: AuditRecord, nowWallMs: number): Set<PNodeId> {
-  const asked = tasks.filter(
-    ({ gaveUp, sinceWallMs }) => gaveUp === undefined || since(sinceWallMs, nowWallMs) < askAgainMs,
-  );
+export function involvedIn({ stated, tasks }: AuditRecord, waitedMs: AuditFacts["waitedMs"]): Set<PNodeId> {
+  const asked = tasks.filter(({ gaveUp, sinceWallMs }) => gaveUp === undefined || waitedMs(sinceWallMs) < askAgainMs);
   return new Set([...stated.map(({ pnode }) => pnode), ...asked.map(({ pnode }) => pnode)]);
 }
 
@@ -65,7 +66,7 @@ export function involvedIn({ stated, tasks }: AuditRecord, nowWallMs: number): S
 export function nextOf(audit: AuditRecord, facts: AuditFacts, trustedOnly: boolean): Candidate | undefined {
   const asked = new Map(audit.tasks.map(({ pnode, sinceWallMs }) => [pnode, sinceWallMs]));
   const askedWallMs = ({ pnode }: Candidate) => asked.get(pnode) ?? Number.NEGATIVE_INFINITY;
-  const [next, ...others] = facts.candidates(involvedIn(audit, facts.nowWallMs), trustedOnly);
+  const [next, ...others] = facts.candidates(involvedIn(audit, facts.waitedMs), trustedOnly);
   return others.reduce((best, one) => (best && askedWallMs(one) < askedWallMs(best) ? one : best), next);
 }
 
@@ -87,9 +88,4 @@ export function withTask(audit: AuditRecord, task: AuditTask): AuditRecord {
     ...audit,
     tasks: [...others, { pnode, role, trusted, sinceWallMs, ...(against === undefined ? {} : { against }) }],
   };
-}
-
-/** A clock that was set back would otherwise never come to the end of a wait. */
-export function since(thenWallMs: number, nowWallMs: number): number {
-  return Math.abs(nowWallMs - thenWallMs);
 }

@@ -5,7 +5,7 @@
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import { resultOf } from "../../trust/statement.ts";
 import type { Accused, AuditOutcome, AuditRecord, AuditTask, Stated } from "../records/checking.ts";
-import { type AuditFacts, isAway, isUnderWay, nextOf, since, unaskedOf, withTask } from "./asking.ts";
+import { type AuditFacts, isAway, isUnderWay, nextOf, unaskedOf, withTask } from "./asking.ts";
 import { judging } from "./reasons.ts";
 import { areAtOdds } from "./seams.ts";
 import type { Missing } from "./silence.ts";
@@ -30,19 +30,18 @@ export function isClosed({ outcome, accused }: AuditRecord): boolean {
 }
 
 function giveUpLost(audit: AuditRecord, facts: AuditFacts): AuditRecord {
-  const { nowWallMs, patienceMs, isHere } = facts;
+  const { waitedMs, patienceMs, isHere } = facts;
   // Anybody else can be asked in place of an auditor; whoever has to answer for itself is waited for.
   const isGone = ({ role, pnode, sinceWallMs }: AuditTask) =>
     role === "repeat" ? isAway(pnode, sinceWallMs, facts) : !isHere(pnode);
-  const isLost = (task: AuditTask) =>
-    isUnderWay(task) && (isGone(task) || since(task.sinceWallMs, nowWallMs) > patienceMs);
+  const isLost = (task: AuditTask) => isUnderWay(task) && (isGone(task) || waitedMs(task.sinceWallMs) > patienceMs);
   if (!audit.tasks.some(isLost)) return audit;
   return { ...audit, tasks: audit.tasks.map((task) => (isLost(task) ? { ...task, gaveUp: "did not answer" } : task)) };
 }
 
 /** Finds out what is right. */
 function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
-  const { nowWallMs, assurance, openedWallMs, isOut } = facts;
+  const { nowWallMs, waitedMs, assurance, openedWallMs, isOut } = facts;
   if (!audit.ready) return facts.missing === undefined ? audit : without(audit, facts, facts.missing);
   if (facts.isSpoiled) return unchecked(audit, facts, "the blob store has lost what it takes to repeat it");
   // Whoever has been found wrong elsewhere since has no say any more: nobody would have to come in order to outweigh it.
@@ -71,7 +70,7 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   // Two that contradict each other wait for a third, however long that takes; several owners who all come to the same do not.
   const own = audit.stated.filter(({ apart }) => !apart);
   if (done.length > 0 || areAtOdds(own) || assurance !== "sampled") return audit;
-  if (since(openedWallMs, nowWallMs) < nobodyMs) return audit;
+  if (waitedMs(openedWallMs) < nobodyMs) return audit;
   return unchecked(audit, facts, "no machine of another owner could repeat it");
 }
 
@@ -145,7 +144,7 @@ function saysImpossible({ role, isImpossible }: AuditTask): boolean {
 
 /** What follows from those who say that nobody can repeat it; undefined where they are few, or outvoted by those who could. */
 function heeding(audit: AuditRecord, facts: AuditFacts, { right, supporters }: Belief): AuditRecord | undefined {
-  const { nowWallMs, openedWallMs, assurance } = facts;
+  const { nowWallMs, waitedMs, openedWallMs, assurance } = facts;
   const unable = audit.tasks.filter(saysImpossible);
   if (unable.length === 0 || supporters > unable.length) return undefined;
   const isTrusted = unable.some(({ trusted }) => trusted);
@@ -153,7 +152,7 @@ function heeding(audit: AuditRecord, facts: AuditFacts, { right, supporters }: B
   if (right === undefined && enough && (isTrusted || unable.length > impossibleFor))
     return without(audit, facts, unrepeatable(audit));
   // Who waits for a trusted machine's word, and has only that, would wait for ever.
-  const isLate = assurance !== "sampled" && isTrusted && since(openedWallMs, nowWallMs) >= impossibleMs;
+  const isLate = assurance !== "sampled" && isTrusted && waitedMs(openedWallMs) >= impossibleMs;
   if (right === undefined && !enough && !isLate) return undefined;
   if (audit.tasks.some(isUnderWay)) return audit;
   const next = unaskedOf(audit, facts, assurance === "proven");

@@ -11,12 +11,11 @@ import type { AuditRecord, Stated } from "../records/checking.ts";
 import { prefix } from "../records/store-keys.ts";
 import { damagedBlobs, isLost } from "../sessions/stored-states.ts";
 import { forEachAtOnce } from "../tasks.ts";
+import { Waits } from "./waits.ts";
 
 const asksAtOnce = 8;
 /** Sessions change many times a second, and each change is a reason to see what can be decided; messages of an interval come over many seconds. */
 const lookEveryMs = 500;
-/** More than this between two looks is the looker's own absence: it slept, or its store was away, and nobody else was silent for it. */
-const gapMsMost = 5_000;
 /** So many are remembered before those that nobody waits for any more are looked for. */
 const watchedLeast = 64;
 
@@ -28,8 +27,6 @@ interface Watched {
   readonly present: Set<string>;
   /** When something was last found missing. */
   lookedMs?: number;
-  /** For how long nothing has been found stored that was missing before, and when that was last asked. */
-  quiet: { ms: number; atMs: number } | undefined;
   /** The newest failure after which everything was looked at and found whole. */
   found?: number;
 }
@@ -39,10 +36,13 @@ export class LockerWatch {
   readonly #watched = new Map<string, Watched>();
   /** What was found of states after the newest failure to measure somebody by them. */
   readonly #measured = new Recent<string, { readonly newest: number; readonly isWhole: boolean }>(watchedLeast);
+  /** Since something was last found stored that was missing before. */
+  readonly #quiet: Waits;
   #tidyAt = watchedLeast;
 
   constructor(context: Context) {
     this.#context = context;
+    this.#quiet = new Waits(context.world.clock);
   }
 
   /** All messages that went in are stored. Where some were missing a moment ago they still are. */
@@ -74,7 +74,7 @@ export class LockerWatch {
         });
         news = present.size - known;
       }
-      if (present.size > before) watched.quiet = { ms: 0, atMs: clock.monotonicMs() };
+      if (present.size > before) this.#quiet.beginAgain(nameOf(one));
       if (!isComplete(watched)) {
         watched.lookedMs = clock.monotonicMs();
         return false;
@@ -85,15 +85,8 @@ export class LockerWatch {
 
   /** For how long nothing has been stored that one of them waits for; only while this orchestrator was there to look. */
   quietMs(stated: readonly Stated[]): number {
-    const nowMs = this.#context.world.clock.monotonicMs();
-    return Math.min(
-      ...stated.map((one) => {
-        const watched = this.#of(one);
-        const { ms, atMs } = watched.quiet ?? { ms: 0, atMs: nowMs };
-        watched.quiet = { ms: ms + Math.min(nowMs - atMs, gapMsMost), atMs: nowMs };
-        return watched.quiet.ms;
-      }),
-    );
+    for (const one of stated) this.#of(one);
+    return Math.min(...stated.map((one) => this.#quiet.ms(nameOf(one))));
   }
 
   /** The first of them that cannot be repeated from what is stored, and what is. */
@@ -165,7 +158,7 @@ export class LockerWatch {
     return stated.flatMap((one) => {
       const name = nameOf(one);
       const { wanted = [] } = this.#watched.get(name) ?? {};
-      this.#watched.delete(name);
+      this.#forget(name);
       return [...wanted];
     });
   }
@@ -175,7 +168,7 @@ export class LockerWatch {
     const known = this.#watched.get(name);
     if (known !== undefined) return known;
     if (this.#watched.size >= this.#tidyAt) this.#tidy();
-    const watched: Watched = { present: new Set(), quiet: undefined };
+    const watched: Watched = { present: new Set() };
     this.#watched.set(name, watched);
     return watched;
   }
@@ -186,8 +179,13 @@ export class LockerWatch {
     const awaited = new Set(
       intervals.flatMap(({ audits }) => Object.values(audits).flatMap(({ stated }) => stated.map(nameOf))),
     );
-    for (const name of this.#watched.keys()) if (!awaited.has(name)) this.#watched.delete(name);
+    for (const name of this.#watched.keys()) if (!awaited.has(name)) this.#forget(name);
     this.#tidyAt = 2 * this.#watched.size + watchedLeast;
+  }
+
+  #forget(name: string): void {
+    this.#watched.delete(name);
+    this.#quiet.end(name);
   }
 }
 

@@ -3,7 +3,7 @@
 // punished for it; nobody is called a liar whom nobody could measure.
 
 import type { Accused, AuditRecord, AuditTask, FaultKind } from "../records/checking.ts";
-import { type AuditFacts, askAgainMs, type Candidate, isAway, isUnderWay, nextOf, since, withTask } from "./asking.ts";
+import { type AuditFacts, askAgainMs, type Candidate, isAway, isUnderWay, nextOf, withTask } from "./asking.ts";
 
 /** Below this share of what the interval changed, another rounding explains a difference: measured 7e-3 at most. */
 const distanceOfRounding = 0.1;
@@ -36,7 +36,7 @@ export function judging(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   if (facts.isSpoiled) return judge("cleared", "the blob store has lost what it takes to find out why it was wrong");
   if (repeat.gaveUp !== undefined) {
     if (!mayPass(audit, repeat, facts)) return judge("silence", `asked to repeat its work, it ${repeat.gaveUp}`);
-    if (since(repeat.sinceWallMs, facts.nowWallMs) < askAgainMs) return audit;
+    if (facts.waitedMs(repeat.sinceWallMs) < askAgainMs) return audit;
     return withTask(audit, { pnode, trusted: false, role: "repeat", sinceWallMs: facts.nowWallMs });
   }
   if (repeat.result === undefined) return audit;
@@ -50,8 +50,8 @@ export function judging(audit: AuditRecord, facts: AuditFacts): AuditRecord {
 }
 
 /** It says itself that it could not: what it hosts may fill it, and goes elsewhere while it is in doubt. It gets as long as one that says nothing. */
-function mayPass({ outcome }: AuditRecord, { wasUnable }: AuditTask, { nowWallMs, patienceMs }: AuditFacts): boolean {
-  return wasUnable === true && since(outcome?.wallMs ?? 0, nowWallMs) < patienceMs;
+function mayPass({ outcome }: AuditRecord, { wasUnable }: AuditTask, { waitedMs, patienceMs }: AuditFacts): boolean {
+  return wasUnable === true && waitedMs(outcome?.wallMs ?? 0) < patienceMs;
 }
 
 /** Undefined where nobody has measured it, and nobody is left who could be asked now. */
@@ -95,13 +95,13 @@ function measuring(
 function oneWhoKnows(
   { tasks: all, outcome }: AuditRecord,
   tasks: readonly AuditTask[],
-  { nowWallMs, isHere }: AuditFacts,
+  { waitedMs, isHere }: AuditFacts,
   trustedOnly: boolean,
 ): Candidate | undefined {
   const asked = new Map(tasks.map(({ pnode, sinceWallMs }) => [pnode, sinceWallMs]));
   const isFree = ({ pnode }: AuditTask) => {
     const sinceWallMs = asked.get(pnode);
-    return sinceWallMs === undefined || since(sinceWallMs, nowWallMs) >= askAgainMs;
+    return sinceWallMs === undefined || waitedMs(sinceWallMs) >= askAgainMs;
   };
   return all
     .filter(({ role, result, trusted }) => role === "audit" && result === outcome?.result && (trusted || !trustedOnly))
@@ -130,7 +130,7 @@ function unmeasured(
         )
       : judge("cleared", "the blob store has lost the state that it came to");
   const tasks = audit.tasks.filter((task) => task.role === "measure" && task.against === against);
-  const isLate = since(begunWallMs(audit), facts.nowWallMs) >= measuringMs;
+  const isLate = facts.waitedMs(begunWallMs(audit)) >= measuringMs;
   if (isIncomparable(tasks) || (isLate && tasks.some(({ isImpossible }) => isImpossible)))
     return judge(
       "lie",

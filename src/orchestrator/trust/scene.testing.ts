@@ -51,6 +51,7 @@ export class Scene {
     this.audit = advanced(this.audit, {
       ...{ nowWallMs: this.nowWallMs, assurance: this.assurance, openedWallMs: 0, patienceMs: this.patienceMs },
       ...{ isSpoiled: this.spoiled, missing: this.missing, strangers: this.strangers, again: this.again },
+      waitedMs: (sinceWallMs) => this.nowWallMs - sinceWallMs,
       candidates: (except, trustedOnly) =>
         this.#candidates.filter((one) => !except.has(one.pnode) && (one.trusted || !trustedOnly)),
       isHere: (name) => this.here(name),

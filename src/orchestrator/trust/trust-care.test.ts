@@ -55,7 +55,9 @@ async function scene() {
     events: { emit: () => {} },
   };
   const standings = { of: () => ({ right: 0 }), all: () => [] } as unknown as Standings;
-  const needs = { compiled: { planOf: async () => ({ edges: [] }) }, standings } as unknown as TrustNeeds;
+  const auditors = { isHere: () => true, candidates: () => [] };
+  const compiled = { planOf: async () => ({ edges: [] }) };
+  const needs = { compiled, standings, auditors } as unknown as TrustNeeds;
   return { mirror, session, asked, care: new TrustCare(context as unknown as Context, needs) };
 }
 
@@ -91,4 +93,16 @@ it("owners are asked for what a contradiction takes although whoever found it di
   await mirror.update(key.session(id), (current) => current && { ...current, drawn: [] });
   await care.tend(id);
   assert.deepEqual(mirror.get(key.session(id))?.drawn, [{ vnode, from: 0, to: 2 }]);
+});
+
+it("nobody is given up because the clocks of two orchestrators are an hour apart, or one has leapt ahead since somebody was asked", async () => {
+  const { mirror, care } = await scene();
+  await mirror.update(key.session(id), (current) => current && { ...current, line: 2 });
+  const anHourAgo = Date.now() - 3_600_000;
+  const task = { pnode: "x" as PNodeId, role: "audit", trusted: false, sinceWallMs: anHourAgo } as const;
+  const audits = { a: { stated: [statedBy("p")], tasks: [task], ready: true, accused: [] } };
+  await mirror.update(key.interval(id, 2), (current) => current && { ...current, audits });
+  await care.tend(id);
+  await care.tend(id);
+  assert.equal(mirror.get(key.interval(id, 2))?.audits["a"]?.tasks[0]?.gaveUp, undefined);
 });

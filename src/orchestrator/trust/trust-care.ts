@@ -38,6 +38,7 @@ import { excused, type Missing, missingOf, quietMsMost, wasLetGo } from "./silen
 import { isOut } from "./standing.ts";
 import type { Standings } from "./standings.ts";
 import { mustBeUndone, Verdicts } from "./verdicts.ts";
+import { Waits } from "./waits.ts";
 
 interface Seen {
   readonly isReady: boolean;
@@ -83,10 +84,13 @@ export class TrustCare {
   readonly #locker: LockerWatch;
   readonly #verdicts: Verdicts;
   readonly #closing: Closing;
+  /** For answers of machines that are asked about something. */
+  readonly #waits: Waits;
 
   constructor(context: Context, needs: TrustNeeds) {
     this.#context = context;
     this.#needs = needs;
+    this.#waits = new Waits(context.world.clock);
     this.#locker = new LockerWatch(context);
     this.#verdicts = new Verdicts(context, needs.standings);
     this.#closing = new Closing(context, { ...needs, locker: this.#locker });
@@ -321,6 +325,8 @@ export class TrustCare {
       ...{ isSpoiled: seen.isSpoiled, missing: seen.missing },
       isUnreadable: (state) => seen.unreadable.has(state),
       nowWallMs: world.clock.wallMs(),
+      waitedMs: (sinceWallMs) =>
+        this.#waits.ms(`${session.id} ${interval.to} ${interval.turn} ${vnode} ${sinceWallMs}`),
       assurance: session.policy.assurance ?? "none",
       strangers: session.policy.strangers ?? 1,
       again: isDrawnAgain(interval.draw, together.toSorted()[0] as VNodeId),

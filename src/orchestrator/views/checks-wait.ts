@@ -23,7 +23,7 @@ export function checksWait(context: Context, auditors: Auditors, session: Sessio
     Object.entries(interval.audits).flatMap(([vnode, audit]) => {
       if (audit.outcome !== undefined || !audit.ready || audit.tasks.some(isUnderWay)) return [];
       const asked = [session, togetherIn(vnode as VNodeId, audit)] as const;
-      const except = involvedIn(audit, nowWallMs);
+      const except = involvedIn(audit, (sinceWallMs) => Math.abs(nowWallMs - sinceWallMs));
       const trustedOnly = assurance === "proven";
       if (auditors.candidates(...asked, interval.draw, except, trustedOnly).length > 0) return [];
       return [{ vnode, interval, reason: auditors.whyNobody(...asked, except, trustedOnly) }];
