@@ -23,3 +23,15 @@ test("where nobody can keep room for checks it gets one unit again", () => {
   const pair: Crowded = { units: [2, 1], own: machines(2, 2, 2), others: machines(8, 2, 2), needsChecks: true };
   assert.equal(unitsForOneOwner(pair), 1);
 });
+
+test("copies of one unit are on different machines, whoever has room for both", () => {
+  const twice: Crowded = {
+    units: [2, 1],
+    copies: 2,
+    own: machines(4, 2, 0),
+    others: machines(2, 2, 0),
+    needsChecks: true,
+  };
+  assert.equal(unitsForOneOwner(twice), 4, "a machine with room for two has room for one copy");
+  assert.equal(unitsForOneOwner({ ...twice, others: machines(3, 2, 0) }), 1);
+});

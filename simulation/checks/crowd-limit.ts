@@ -8,8 +8,10 @@ export interface Place {
 }
 
 export interface Crowded {
-  /** How many VNodes each unit has; those of copies included. */
+  /** How many VNodes each unit has. */
   readonly units: readonly number[];
+  /** How often each is hosted, by so many machines. */
+  readonly copies?: number;
   readonly own: readonly Place[];
   readonly others: readonly Place[];
   /** Everything is checked: rather than room for checks the limit goes. */
@@ -18,7 +20,14 @@ export interface Crowded {
 
 const moreShare = 0.3;
 
-export function unitsForOneOwner({ units, own, others, needsChecks }: Crowded): number {
+/** A copy of a unit. */
+interface Copy {
+  readonly vnodes: number;
+  readonly of: number;
+}
+
+export function unitsForOneOwner({ units: sizes, copies = 1, own, others, needsChecks }: Crowded): number {
+  const units = Array.from({ length: copies }, () => sizes.map((vnodes, of): Copy => ({ vnodes, of }))).flat();
   const limits = [1, Math.max(1, Math.floor(moreShare * units.length)), units.length];
   const kept = (needsChecks ? limits : limits.slice(0, 1)).map((most) => ({ most, isKept: true }));
   const givenUp = limits.map((most) => ({ most, isKept: false }));
@@ -30,21 +39,23 @@ export function unitsForOneOwner({ units, own, others, needsChecks }: Crowded): 
 }
 
 /** Whether the others hold all but so many of the units, and the owner's machines those: the largest, or the smallest. */
-function areHeld(units: readonly number[], own: readonly number[], others: readonly number[], most: number): boolean {
-  const sorted = units.toSorted((a, b) => b - a);
+function areHeld(units: readonly Copy[], own: readonly number[], others: readonly number[], most: number): boolean {
+  const sorted = units.toSorted((a, b) => b.vnodes - a.vnodes);
   return Array.from({ length: most + 1 }, (_, count) => count).some((count) => {
     const rest = sorted.length - count;
-    const holds = (theirs: readonly number[], left: readonly number[]) => fit(theirs, own) && fit(left, others);
+    const holds = (theirs: readonly Copy[], left: readonly Copy[]) => fit(theirs, own) && fit(left, others);
     return holds(sorted.slice(0, count), sorted.slice(count)) || holds(sorted.slice(rest), sorted.slice(0, rest));
   });
 }
 
-/** Largest first, each where it fits. */
-function fit(units: readonly number[], places: readonly number[]): boolean {
+/** Largest first, each where it fits, and no two copies of one on the same machine. */
+function fit(units: readonly Copy[], places: readonly number[]): boolean {
   const left = [...places];
-  return units.every((vnodes) => {
-    const at = left.findIndex((room) => room >= vnodes);
+  const held = places.map(() => new Set<number>());
+  return units.every(({ vnodes, of }) => {
+    const at = left.findIndex((room, place) => room >= vnodes && !held[place]?.has(of));
     if (at >= 0) left[at] = (left[at] as number) - vnodes;
+    held[at]?.add(of);
     return at >= 0;
   });
 }

@@ -73,8 +73,7 @@ export class TrustChecker {
       const { edges, vnodes, colocations } = planOf(scenario);
       const together = colocations.map(({ length }) => length);
       const alone = vnodes.length - together.reduce((sum, count) => sum + count, 0);
-      const units = [...together, ...Array.from({ length: alone }, () => 1)];
-      this.#units.set(scenario.name, Array.from({ length: policy.replicas }, () => units).flat());
+      this.#units.set(scenario.name, [...together, ...Array.from({ length: alone }, () => 1)]);
       const ties = edges.filter(({ kind }) => kind === "tie");
       this.#tied.set(scenario.name, [...new Set(ties.flatMap(({ from, to }) => [from, to]))].sort());
     }
@@ -195,6 +194,7 @@ export class TrustChecker {
         .map((one) => ({ vnodes: this.#vnodesPerPNode, kept: isKeeping(one) ? repeatedTogether : 0 }));
     return unitsForOneOwner({
       units: this.#units.get(network) ?? [],
+      copies: policy?.replicas ?? 1,
       own: places(true),
       others: places(false),
       needsChecks: policy?.assurance !== "sampled",
