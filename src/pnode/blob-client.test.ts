@@ -56,12 +56,14 @@ function stage({ cache, bytesSaid, isOld = false }: Stage = {}) {
   const grantOf = ({ hash, bytes }: Named, action: number) => {
     const known = stored.get(hash);
     const grant = { url: `${line.url}/${hash}`, headers: {}, bytes: BigInt(bytesSaid ?? known?.byteLength ?? 0) };
-    return action === 1 && known?.byteLength === Number(bytes) ? { present: true } : grant;
+    if (action === 2) return { ...grant, present: known !== undefined };
+    return known?.byteLength === Number(bytes) ? { present: true } : grant;
   };
   const orchestrators = {
     current: "elsewhere.example:7700",
     ask: async (_: unknown, { action, more = [], ...first }: Named & { action: number; more?: Named[] }) => {
       asked.push(1 + more.length);
+      if (isOld && action === 2 && more.length > 0) throw new DcnrError("invalid_argument", "for uploads only");
       const others = isOld ? [] : more.map((blob) => grantOf(blob, action));
       return { answer: { ...grantOf(first, action), more: others }, address: "granter.example:7700" };
     },
@@ -220,6 +222,28 @@ describe("what comes from the store", () => {
     await assert.rejects(client.fetch("s", sha256("x"), signal, 2), another);
     line.download = () => {};
     assert.equal((await client.fetch("s", sha256("x"), signal, 1)).byteLength, 1);
+  });
+
+  it("comes by leave that was asked for with its neighbours, and alone where that failed, ran out, or an older build answers", async () => {
+    const contents = Array.from({ length: 100 }, (_, at) => new TextEncoder().encode(`message ${at}`));
+    const hashes = contents.map((content) => sha256(content));
+    for (const isOld of [false, true]) {
+      const { client, line, stored, asked } = stage({ isOld });
+      for (const [at, content] of contents.entries()) stored.set(hashes[at] as string, content);
+      const fetch = client.openLists("s", hashes, 1_000, signal);
+      for (const [at, content] of contents.entries()) assert.deepEqual(await fetch(at), content);
+      assert.deepEqual(asked.slice(0, 2), isOld ? [64, 1] : [64, 36]);
+      assert.equal(asked.length, isOld ? 102 : 2);
+      let calls = 0;
+      line.download = () => {
+        if (++calls === 1) throw new DcnrError("permission_denied", "the address has ended");
+      };
+      assert.deepEqual(await client.openLists("s", hashes.slice(0, 2), 1_000, signal)(1), contents[1]);
+      assert.equal(asked.at(-1), 1);
+    }
+    const { client } = stage({ bytesSaid: 2_000 });
+    const tooMuch = (error: unknown) => hasCode(error, "resource_exhausted");
+    await assert.rejects(client.openLists("s", [sha256("x")], 1_000, signal)(0), tooMuch);
   });
 
   it("is never asked for at an address that nobody vouches for", async () => {

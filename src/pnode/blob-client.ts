@@ -12,6 +12,7 @@ import { tokenizerTextMax } from "../data/bpe/json.ts";
 import { manifestBytesMax } from "../data/manifest.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, type GrantBlobResponse, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { RequestInit } from "../protocol/network.ts";
 import { GroupedGrants, type MovedBlob } from "../states/grants.ts";
 import { inLanes } from "../states/lanes.ts";
 import { partLength, readStateManifest, writeStateManifest } from "../states/manifest.ts";
@@ -142,12 +143,55 @@ export class BlobClient {
     return this.#fetchWhole(session, "states", hash, signal, atMost(bytesMax, hash));
   }
 
+  /**
+   * Several such blobs, each as `fetchList` gives it, by its place among them. Leave is asked for in few questions: an interval that is repeated has
+   * hundreds of messages.
+   */
+  openLists(
+    session: string,
+    hashes: readonly Sha256[],
+    bytesMax: number,
+    signal: AbortSignal,
+  ): (at: number) => Promise<Uint8Array> {
+    const blobs = hashes.map((hash) => ({ hash, bytes: 0 }));
+    const grants = new GroupedGrants(blobs, (group) => this.#grantDownloads(session, group, signal));
+    return (at) => {
+      const hash = hashes[at] as Sha256;
+      // A grant may have run out by the time that it is used: then, as after any failure, each asks for itself.
+      let granted: GrantBlob | undefined = () => grants.of(at);
+      return this.#persistently(signal, () => {
+        const first = granted;
+        granted = undefined;
+        const alone = () => this.#download(session, "states", hash, signal, atMost(bytesMax, hash));
+        if (first === undefined) return alone();
+        return this.#download(session, "states", hash, signal, atMost(bytesMax, hash), first).catch(alone);
+      });
+    };
+  }
+
+  /** Nothing where that fails, or for what is not there: whoever asks for that alone is told why. */
+  async #grantDownloads(
+    session: string,
+    [first, ...others]: readonly MovedBlob[],
+    signal: AbortSignal,
+  ): Promise<readonly (Granted | undefined)[]> {
+    const more = others.map(({ hash }) => ({ hash, bytes: 0n }));
+    const kind = { session, action: BlobAction.DOWNLOAD, space: BlobSpace.STATES };
+    const request = { ...kind, hash: (first as MovedBlob).hash, bytes: 0n, more };
+    try {
+      const { answer, address } = await this.#askToDownload(request, signal);
+      return [answer, ...answer.more].map((grant) => (grant.present ? { grant, granter: address } : undefined));
+    } catch {
+      return [];
+    }
+  }
+
   /** One for each blob, in their order, all of one orchestrator's. */
   async #grantUploads(
     session: string,
     [first, ...others]: readonly MovedBlob[],
     signal: AbortSignal,
-  ): Promise<GrantedUpload[]> {
+  ): Promise<Granted[]> {
     const { hash, bytes } = first as MovedBlob;
     const more = others.map((blob) => ({ hash: blob.hash, bytes: BigInt(blob.bytes) }));
     const kind = { session, action: BlobAction.UPLOAD, space: BlobSpace.STATES };
@@ -161,7 +205,7 @@ export class BlobClient {
   }
 
   async #upload(
-    { grant, granter }: GrantedUpload,
+    { grant, granter }: Granted,
     { hash, bytes }: MovedBlob,
     read: () => Promise<Uint8Array>,
     signal: AbortSignal,
@@ -193,25 +237,31 @@ export class BlobClient {
     hash: Sha256,
     signal: AbortSignal,
     into: Room,
+    granted?: GrantBlob,
   ): Promise<Uint8Array> {
-    const { orchestrators, transfer, origins, digest, near } = this.#options;
+    const { transfer, origins, digest, near } = this.#options;
     const found = await near?.find(session, hash, into, signal);
     if (found !== undefined && (await digest(found)) === hash) return found;
     if (near?.isAlone(session)) fail("unavailable", `no orchestrator is there, and nobody who is has blob ${hash}`);
-    const request = { session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
-    // Orchestrators may all go while one is asked: then others are asked instead.
-    const attempts = near === undefined ? Number.POSITIVE_INFINITY : 2 * orchestrators.count;
-    const { answer: grant, address: granter } = await orchestrators.ask(
-      PNodeService.method.grantBlob,
-      request,
-      signal,
-      attempts,
-    );
+    const { grant, granter } = (await granted?.()) ?? (await this.#grantDownload(session, space, hash, signal));
     const address = origins.place(grant, granter);
     const content = into(Number(grant.bytes));
     await transfer.download(address, content, signal);
     if ((await digest(content)) !== hash) fail("data_loss", `blob ${hash} came damaged`);
     return content;
+  }
+
+  async #grantDownload(session: string, space: ReadableSpace, hash: Sha256, signal: AbortSignal): Promise<Granted> {
+    const request = { session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
+    const { answer, address } = await this.#askToDownload(request, signal);
+    return { grant: answer, granter: address };
+  }
+
+  #askToDownload(request: RequestInit<typeof PNodeService.method.grantBlob>, signal: AbortSignal) {
+    const { orchestrators, near } = this.#options;
+    // Orchestrators may all go while one is asked: then others are asked instead.
+    const attempts = near === undefined ? Number.POSITIVE_INFINITY : 2 * orchestrators.count;
+    return orchestrators.ask(PNodeService.method.grantBlob, request, signal, attempts);
   }
 
   /** As long as the failures say that they pass: parts that came already stay, so that this beats beginning anew. */
@@ -240,10 +290,13 @@ export class BlobClient {
 export type StoreBlob = (read: () => Promise<Uint8Array>) => Promise<void>;
 
 /** With the address of the orchestrator that granted it. */
-interface GrantedUpload {
+interface Granted {
   readonly grant: GrantBlobResponse;
   readonly granter: string;
 }
+
+/** Leave to download one, asked for with others; undefined if it has to be asked for alone. */
+type GrantBlob = () => Promise<Granted | undefined>;
 
 /** Given the size that an orchestrator says: makes room for it, or has room for what it should be. */
 type Room = (bytes: number) => Uint8Array;

@@ -79,7 +79,10 @@ async function stateWhatHappened(
   if (stating === undefined) return undefined;
   const { passage, record: life } = stating;
   const { inputs, outputs } = listsOf({ session, vnode }, passage);
-  for (const { hash, content } of [inputs, outputs]) await blobs.storeList(session, hash, content, signal);
+  const lists = [inputs, outputs];
+  const wanted = lists.map(({ hash, content }) => ({ hash, bytes: content.byteLength }));
+  const stores = await blobs.grantLists(session, wanted, signal);
+  for (const [at, { content }] of lists.entries()) await stores[at]?.(async () => content);
   return signed(equationOf({ session, vnode }, passage, { inputs, outputs, after, afterBytes, life }), life.signing);
 }
 

@@ -138,7 +138,6 @@ describe("a PNode's grants", () => {
     );
     const many = Array.from({ length: 64 }, (_, index) => named(`${index}`));
     await assert.rejects(ask(many), failing("invalid_argument", /65 blobs are named, at most 64/));
-    await assert.rejects(ask([named("x")], BlobAction.DOWNLOAD), failing("invalid_argument", /for uploads only/));
     await stage.stop();
   });
 
@@ -159,6 +158,17 @@ describe("a PNode's grants", () => {
     await record(state, manifest.bytes);
     for (const hash of [...manifest.parts, state]) assert.ok((await ask("p0", BlobSpace.STATES, hash)).present);
     await assert.rejects(ask("p0", BlobSpace.STATES, other), unnamed);
+    const askTogether = (hashes: readonly string[]) =>
+      stage.callAs("p0", PNodeService.method.grantBlob, {
+        ...{ session, hash: state, action: BlobAction.DOWNLOAD, space: BlobSpace.STATES },
+        more: hashes.map((hash) => ({ hash, bytes: 0n })),
+      });
+    const { more } = await askTogether(manifest.parts);
+    for (const [at, part] of manifest.parts.entries()) assert.match(more[at]?.url ?? "", new RegExp(part));
+    await stage.pass(1_500);
+    await assert.rejects(askTogether([...manifest.parts, other]), unnamed);
+    const many = Array.from({ length: 64 }, () => state);
+    await assert.rejects(askTogether(many), failing("invalid_argument", /65 blobs are named, at most 64/));
     assert.ok((await ask("p0", BlobSpace.DATASETS, identity.dataset)).present);
     await assert.rejects(ask("p0", BlobSpace.DATASETS, state), failing("permission_denied", /have no blob/));
     const noPart = failing("permission_denied", /PNode p1 hosts no VNode of session/);

@@ -103,8 +103,8 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       }
       if (action !== BlobAction.DOWNLOAD)
         fail("invalid_argument", "say whether the blob is to be uploaded or downloaded");
-      if (more.length > 0) fail("invalid_argument", "several blobs at once are granted for uploads only");
-      return grantDownload(needs, { ...asker, hash: parseBlobName(hash) });
+      const [first, ...others] = await grantDownloads(needs, asker, [hash, ...more.map((blob) => blob.hash)]);
+      return { ...first, more: others };
     },
     describeSession: async ({ session: id }) => {
       const workload = await findWorkload(mirror, id);
@@ -136,8 +136,7 @@ async function grantUploads(
   unsure: Set<Sha256>,
 ) {
   if (asker.space !== BlobSpace.STATES) fail("permission_denied", "a PNode uploads states only: name their space");
-  if (named.length > grantsAtOnceMax)
-    fail("invalid_argument", `${named.length} blobs are named, at most ${grantsAtOnceMax} are granted at once`);
+  refuseMany(named);
   const blobs = named.map(({ hash, bytes }) => ({ hash: parseBlobName(hash), bytes: Number(bytes) }));
   await needs.blobRights.mayUpload(asker.pnode, asker.session);
   const grants = [];
@@ -161,11 +160,28 @@ async function grantUpload(
   return wireGrant(grant);
 }
 
+function refuseMany({ length }: readonly unknown[]): void {
+  if (length > grantsAtOnceMax)
+    fail("invalid_argument", `${length} blobs are named, at most ${grantsAtOnceMax} are granted at once`);
+}
+
+/** One that is refused refuses all. Of those beside the first, one that is not there is only told to be absent. */
+async function grantDownloads(needs: PNodeApiNeeds, asker: BlobAsker, named: readonly string[]) {
+  refuseMany(named);
+  const grants = [];
+  for (const hash of named.map(parseBlobName)) {
+    const grant = await grantDownload(needs, { ...asker, hash });
+    if (grants.length === 0 && !grant.present) fail("not_found", `there is no blob ${hash}`);
+    grants.push(grant);
+  }
+  return grants;
+}
+
 /** What the caller's VNodes name, and nothing else. */
 async function grantDownload({ context, blobRights }: PNodeApiNeeds, { pnode, session, space, hash }: AskedBlob) {
   const blobs = await readableBlobs(blobRights, context, { pnode, session, space, hash });
   const bytes = await blobs.size(hash);
-  if (bytes === undefined) fail("not_found", `there is no blob ${hash}`);
+  if (bytes === undefined) return { present: false };
   const grant = await blobs.grant("download", hash, bytes, grantLifetimeMs);
   return { ...wireGrant(grant), present: true, bytes: BigInt(bytes) };
 }

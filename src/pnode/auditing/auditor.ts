@@ -170,7 +170,7 @@ export class Auditor {
       const [own, ...beside] = await Promise.all(all.map((one, at) => subjectOf(one, lists[at] as Uint8Array)));
       const replayed = await replay({
         ...{ context, from, to, openProcess, signal, ...(own as Subject), beside },
-        fetchMessage: (hash) => blobs.fetchList(session, hash, auditBlobBytesMax, signal),
+        openMessages: (hashes) => blobs.openLists(session, hashes, auditBlobBytesMax, signal),
         name: `audit/${session}/${vnode}/${++this.#count}`,
         onBegin: (state) => {
           if (against !== "") start = weightsOf(state);

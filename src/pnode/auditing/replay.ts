@@ -34,8 +34,8 @@ export interface ReplayOptions extends Subject {
   readonly to: number;
   /** VNodes that share weights with it and were on its machine: they are repeated with it, and what passes between them is not listed. */
   readonly beside: readonly Subject[];
-  /** The blob of a message (core/hash.ts `wholeContent`), verified against its hash. */
-  readonly fetchMessage: (hash: Sha256) => Promise<Uint8Array>;
+  /** The blobs of messages (core/hash.ts `wholeContent`) in the order in which they are needed, each by its place in it when its turn comes; verified. */
+  readonly openMessages: (hashes: readonly Sha256[]) => (at: number) => Promise<Uint8Array>;
   readonly openProcess: OpenProcess;
   /** Unique among what the executor runs. */
   readonly name: string;
@@ -48,6 +48,12 @@ export interface Replayed {
   readonly passage: Passage;
   /** At the end of the interval; the caller closes it. */
   readonly compute: VNodeCompute;
+}
+
+/** A message that goes in, and its place among all that do. */
+interface Coming extends ListedInput {
+  readonly name: MessageName;
+  readonly at: number;
 }
 
 /** What is kept of a message: nobody needs more of those that go out than their hash, but for those that stay among the repeated. */
@@ -121,7 +127,8 @@ class Part {
   readonly #inputs: InputList;
   readonly #role: Role;
   readonly #transcript: Transcript;
-  readonly #byStep: ReadonlyMap<number, readonly (ListedInput & { readonly name: MessageName })[]>;
+  readonly #byStep: ReadonlyMap<number, readonly Coming[]>;
+  readonly #fetch: (at: number) => Promise<Uint8Array>;
   readonly #isTogether: boolean;
   /** Handed to others in this step. */
   #handed = new Set<Held>();
@@ -143,7 +150,12 @@ class Part {
       const name = nameOf(message.key);
       return name === undefined ? fail("data_loss", `"${message.key}" is no name of a message`) : { ...message, name };
     });
-    this.#byStep = Map.groupBy(named, (message) => message.name.step);
+    const inOrder = named.toSorted((a, b) => a.name.step - b.name.step);
+    this.#byStep = Map.groupBy(
+      inOrder.map((message, at) => ({ ...message, at })),
+      ({ name }) => name.step,
+    );
+    this.#fetch = options.openMessages(inOrder.map(({ hash }) => hash as Sha256));
   }
 
   async begin(post: Post, hand: Hand): Promise<void> {
@@ -227,8 +239,8 @@ class Part {
 
   /** A step's messages, when the process comes to it: memory holds one step of them. */
   async #give(step: number): Promise<void> {
-    for (const { name, hash, sender, life, signature } of this.#byStep.get(step) ?? []) {
-      const tensor = this.#tensorOf(name, await this.#options.fetchMessage(hash as Sha256));
+    for (const { name, hash, sender, life, signature, at } of this.#byStep.get(step) ?? []) {
+      const tensor = this.#tensorOf(name, await this.#fetch(at));
       const publicKey = this.#inputs.keys[sender] ?? "";
       this.#transcript.received(name, hash, sender, { life, signature, publicKey });
       this.#post(Promise.resolve({ kind: "arrived", name, hash, payload: { hash, tensor }, from: sender }));

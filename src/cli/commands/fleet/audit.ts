@@ -172,7 +172,7 @@ async function repeat(
       ...{ context, from, to, openProcess, signal, name: "audit" },
       ...(await subjectOf(statement)),
       beside: await Promise.all(beside.map(subjectOf)),
-      fetchMessage: (hash) => blobs.states.get(hash),
+      openMessages: (hashes) => (at) => blobs.states.get(hashes[at] as Sha256),
     });
     for (const other of others) await other.compute.close();
     await compute.state.download();

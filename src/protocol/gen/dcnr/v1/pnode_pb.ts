@@ -1900,7 +1900,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
   space: BlobSpace;
 
   /**
-   * For uploads: further blobs of the same space, at most 63.
+   * Further blobs of the same space, at most 63. Orchestrators of older builds grant downloads one by one.
    *
    * @generated from field: repeated dcnr.v1.NamedBlob more = 7;
    */
@@ -1958,7 +1958,7 @@ export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
   expiresWallMs: bigint;
 
   /**
-   * For uploads: the blob is there already, nothing to send.
+   * For uploads: the blob is there already, nothing to send. For downloads: it is there.
    *
    * @generated from field: bool present = 4;
    */
@@ -2401,7 +2401,7 @@ export const PNodeService: GenService<{
     output: typeof RecordDurableResponseSchema;
   },
   /**
-   * A short-lived address to upload or download a blob; for uploads of several at once.
+   * A short-lived address to upload or download a blob, or one for each of several.
    *
    * @generated from rpc dcnr.v1.PNodeService.GrantBlob
    */
