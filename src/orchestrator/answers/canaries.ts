@@ -78,7 +78,8 @@ export class Canaries {
     if (replica === undefined) return undefined;
     const ring = await ringOf(this.#context, this.#needs.compiled, replica);
     // Between the verdict and the move of what it holds nobody may read its words, whether they would be checked or not.
-    if (ring !== undefined && this.#holdsBarred(ring)) return "one of its machines was sent away, and another takes over";
+    if (ring !== undefined && this.#holdsBarred(ring))
+      return "one of its machines was sent away, and another takes over";
     if (replica.policy.audit === undefined) return undefined;
     // Whoever gets the missing part may be new.
     if (ring === undefined) return "part of it has no machine yet";
