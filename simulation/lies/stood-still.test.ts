@@ -26,6 +26,11 @@ for (const { seed, scenario, what } of [
     what: "two owners who come to the same do not wait for somebody to outweigh whoever was found wrong since and came to something else",
   },
   {
+    seed: 1106,
+    scenario: "tie",
+    what: "whoever is shut out of a class has no part left, though the orchestrator died that was about to doubt it",
+  },
+  {
     seed: 210186,
     scenario: "branch",
     what: "a VNode without an owner gets the room that is kept for checks, although as many further copies have none then",

@@ -24,11 +24,13 @@ export interface ClaimedDecision extends Decision {
   readonly life: number;
 }
 
-/** The members that still are who they were when they were chosen, and whose owners still lend them. */
-export function survivors(context: Context, record: VNodeRecord): readonly Member[] {
+/** The members that still are who they were when they were chosen, whose owners still lend them, and who compute what the rest of their class does. */
+export function survivors({ mirror }: Context, record: VNodeRecord): readonly Member[] {
+  const { numericsClass = "" } = mirror.get(key.workload(record.session)) ?? {};
   return record.members.filter((member) => {
-    const pnode = context.mirror.get(key.pnode(member.pnode));
-    return pnode !== undefined && isOpen(pnode) && pnode.life === member.life;
+    const pnode = mirror.get(key.pnode(member.pnode));
+    if (pnode === undefined || !isOpen(pnode) || pnode.life !== member.life) return false;
+    return !pnode.excluded?.includes(member.class ?? numericsClass);
   });
 }
 
