@@ -86,6 +86,8 @@ export interface SessionRecord extends WorkloadRecord {
   readonly voided?: { readonly turn: number; readonly line: number };
   /** How often it went back to a line because VNodes that share weights were parted. */
   readonly parted?: { readonly line: number; readonly times: number };
+  /** The same because what was final came out otherwise when lost states were computed again. */
+  readonly deviated?: { readonly line: number; readonly times: number };
   /** VNode-intervals below `final`, by who recomputed them. */
   readonly certificate?: Certificate;
   /** Whose validation loss is the least so far. */

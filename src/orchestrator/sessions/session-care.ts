@@ -15,7 +15,7 @@ import { key, prefix } from "../records/store-keys.ts";
 import type { StepRecord, StoredState } from "../records/vnodes.ts";
 import { isChecked, isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
 import { drawnIn } from "../trust/intervals.ts";
-import { soundUpTo } from "../trust/seams.ts";
+import { type Span, soundUpTo } from "../trust/seams.ts";
 import type { TrustCare } from "../trust/trust-care.ts";
 import type { Metrics } from "../views/metrics.ts";
 import type { Care } from "../workloads/care.ts";
@@ -150,11 +150,10 @@ export class SessionCare implements Care<SessionRecord> {
     const line = intervals.findLast(({ to }) => isStoredAt(session, records, to))?.to;
     if (line === undefined) return;
     const roots = stepRoots(session, records, session.line, line);
-    const { final = 0, certificate } = session;
-    const again = roots.find(({ step }) => step === final)?.root;
-    // A state below what is final was lost and computed again: it has to be what it was.
-    if (again !== undefined && certificate !== undefined && again !== certificate.root)
-      return void (await trust.deviated(session, records, line));
+    const { final = 0 } = session;
+    // States of what is final were lost and are computed again: they have to be what they were.
+    const otherwise = session.line < final ? await this.#firstOtherwise(session, intervals, roots) : undefined;
+    if (otherwise !== undefined) return void (await trust.deviated(session, records, line, otherwise));
     await this.#writeRoots(session, line, roots);
     const opened: IntervalRecord[] = [];
     for (const span of intervals) {
@@ -176,6 +175,25 @@ export class SessionCare implements Care<SessionRecord> {
       const settled = this.#needs.ledger.settled(current);
       const validated = [...(current.validated ?? []), ...found];
       return withBests({ ...current, line, lineBefore: current.line, stepRoot, ranMs, settled, drawn, validated });
+    });
+  }
+
+  /** The first interval below what is final that does not come to what it did; undefined if all do, as far as is known. */
+  async #firstOtherwise(
+    { id, final = 0, certificate }: SessionRecord,
+    intervals: readonly Span[],
+    again: StepRecord["roots"],
+  ): Promise<Span | undefined> {
+    const known: StepRecord[] = [];
+    for await (const { record } of listItems<StepRecord>(this.#context.mirror.store, prefix.stepsOf(id)))
+      known.push(record);
+    const inOrder = known.toSorted((a, b) => (a.turn ?? 0) - (b.turn ?? 0)).flatMap(({ roots }) => roots);
+    const before = new Map<number, string>(inOrder.map(({ step, root }) => [step, root]));
+    if (certificate !== undefined) before.set(final, certificate.root);
+    const now = new Map<number, string>(again.map(({ step, root }) => [step, root]));
+    return intervals.find(({ to }) => {
+      const [was, is] = [before.get(to), now.get(to)];
+      return to <= final && was !== undefined && is !== undefined && was !== is;
     });
   }
 

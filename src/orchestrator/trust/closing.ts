@@ -46,7 +46,8 @@ export class Closing {
     // Also those that somebody left behind who moved it and went away.
     const { final = 0 } = mirror.get(key.session(id)) ?? session;
     for (const interval of intervalsOf(this.#context, id))
-      if (interval.to <= final && interval.repair === undefined) await this.#close(interval);
+      if (interval.to <= final && interval.repair === undefined && interval.stuck === undefined)
+        await this.#close(interval);
   }
 
   async #moveFinal(session: SessionRecord, step: FinalStep): Promise<void> {

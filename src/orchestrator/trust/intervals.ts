@@ -103,7 +103,7 @@ export function alarmAt(
 
 /**
  * While two contradict each other: both ends of a seam are repeated, the sender's first, or the VNode whose owners differ, by what they began with; and those
- * that have to be repeated with them.
+ * that have to be repeated with them. Where all of them together contradict what was final, all are.
  */
 export function stuckInterval(
   session: SessionRecord,
@@ -113,10 +113,7 @@ export function stuckInterval(
 ): IntervalRecord {
   const { id, turn = 0, restarts = 0 } = session;
   const { from, to, doubtful } = trouble;
-  const why =
-    trouble.kind === "seam"
-      ? `VNodes ${trouble.sender} and ${trouble.receiver} state different messages on ${trouble.edge.slice(2)}`
-      : `owners of VNode ${trouble.vnode} come to different results`;
+  const why = whyStuck(trouble);
   const auditOf = (vnode: VNodeId, own: readonly Stated[]): AuditRecord => {
     const others = stated.get(vnode)?.filter(({ statement }) => !own.some((one) => one.statement === statement)) ?? [];
     const apart = others.map((one) => ({ ...one, apart: true as const }));
@@ -133,6 +130,17 @@ export function stuckInterval(
   );
   const undrawn = { statements: "", root: "", draw: "" };
   return { session: id, from, to, turn, stuck: why, ...undrawn, owners, audits, openedWallMs, restarts };
+}
+
+function whyStuck(trouble: Exclude<Trouble, { kind: "parted" }>): string {
+  switch (trouble.kind) {
+    case "seam":
+      return `VNodes ${trouble.sender} and ${trouble.receiver} state different messages on ${trouble.edge.slice(2)}`;
+    case "disagreement":
+      return `owners of VNode ${trouble.vnode} come to different results`;
+    case "deviation":
+      return "it was final, and comes out otherwise again and again";
+  }
 }
 
 /** Those of a session, oldest first. */

@@ -37,6 +37,8 @@ export type Trouble = Span &
     | { readonly kind: "disagreement"; readonly vnode: VNodeId; readonly doubtful: Doubtful }
     /** VNodes that share weights were together when one of them stated something, and are not now: nobody can repeat that. */
     | { readonly kind: "parted"; readonly vnode: VNodeId }
+    /** Final work that was computed again comes to something else than it did: any of them may be wrong. */
+    | { readonly kind: "deviation"; readonly doubtful: Doubtful }
     | {
         readonly kind: "seam";
         /** "f/edge" or "b/edge". */

@@ -54,7 +54,7 @@ async function scene() {
     world: realWorld({ logFormat: "none" }),
     events: { emit: () => {} },
   };
-  const standings = { of: () => ({ right: 0 }), all: () => [] } as unknown as Standings;
+  const standings = { of: () => ({ right: 0 }), all: () => [], change: async () => {} } as unknown as Standings;
   const auditors = { isHere: () => true, candidates: () => [] };
   const compiled = { planOf: async () => ({ edges: [] }) };
   const needs = { compiled, standings, auditors } as unknown as TrustNeeds;
@@ -105,4 +105,23 @@ it("nobody is given up because the clocks of two orchestrators are an hour apart
   await care.tend(id);
   await care.tend(id);
   assert.equal(mirror.get(key.interval(id, 2))?.audits["a"]?.tasks[0]?.gaveUp, undefined);
+});
+
+it("what was final and comes out otherwise is computed again at once, and repeated by others if it comes out otherwise once more", async () => {
+  const { mirror, care } = await scene();
+  await mirror.remove(key.interval(id, 2));
+  await mirror.update(key.session(id), (current) => current && { ...current, final: 2 });
+  const stated = { "2": [{ ...statedBy("p"), turn: 1 }] };
+  const records = new Map([[vnode, { vnode, members: [], statements: stated } as unknown as VNodeRecord]]);
+  const deviates = () => care.deviated(mirror.get(key.session(id)) as SessionRecord, records, 2, { from: 0, to: 2 });
+  await deviates();
+  assert.equal(mirror.get(key.session(id))?.turn, 1);
+  assert.equal(mirror.get(key.interval(id, 2)), undefined);
+  await deviates();
+  const now = mirror.get(key.session(id));
+  assert.equal(now?.turn, 1, "who is wrong is found out first");
+  assert.deepEqual(Object.keys(mirror.get(key.interval(id, 2))?.audits ?? {}), [vnode]);
+  assert.deepEqual(now?.drawn, [{ vnode, from: 0, to: 2 }]);
+  await care.tend(id);
+  assert.ok(mirror.get(key.interval(id, 2)) !== undefined, "it is not over though it is below what is final");
 });

@@ -154,9 +154,17 @@ export class TrustCare {
 
   /**
    * What was final had to be computed again, because its states were lost, and came out otherwise: it is computed once more, by whoever is
-   * there, and everybody who took part is checked for a while.
+   * there, and everybody who took part is checked for a while. Nothing below what is final is drawn, so whoever lies there would have it computed again for
+   * ever: if it comes out otherwise once more, all of the first interval that does is repeated.
    */
-  async deviated({ id, line, turn = 0, final = 0 }: SessionRecord, records: VNodeRecords, upTo: number): Promise<void> {
+  async deviated(session: SessionRecord, records: VNodeRecords, upTo: number, span: Span): Promise<void> {
+    const { id, line, turn = 0, final = 0, deviated } = session;
+    const times = deviated?.line === line ? deviated.times + 1 : 1;
+    if (times > 1) {
+      const { edges } = await this.#needs.compiled.planOf(session.identity);
+      const doubtful = countedAt(session, records, edges, span.to);
+      return this.stuck(session, records, { ...span, kind: "deviation", doubtful });
+    }
     const owners = [...records.values()].flatMap((record) => record.statements?.[String(upTo)] ?? []);
     for (const { pnode } of owners)
       await this.#needs.standings.change(pnode, (standing) => ({
@@ -164,7 +172,8 @@ export class TrustCare {
         due: Math.max(standing.due, dueForSure),
       }));
     const because = `steps up to ${final} were final, and came out otherwise when lost states were computed again`;
-    await repair(this.#context, id, { line, turn: turn + 1, because, change: () => ({ alarm: line }) });
+    const change = () => ({ alarm: line, deviated: { line, times } });
+    await repair(this.#context, id, { line, turn: turn + 1, because, change });
   }
 
   /** What two signatures prove without repeating anything. */

@@ -179,13 +179,15 @@ export function mustBeUndone({ stuck, audits, repair }: Pick<IntervalRecord, "st
  * them lists, or sends, what it does not state, and would do so for ever. Nobody can tell which of the two, so nobody is blamed, and neither goes on here.
  */
 export function atOdds(
-  session: Pick<SessionRecord, "line" | "turnLine" | "status" | "restarts">,
-  interval: Pick<IntervalRecord, "stuck" | "audits" | "restarts">,
+  session: Pick<SessionRecord, "line" | "turnLine" | "status" | "restarts" | "final">,
+  interval: Pick<IntervalRecord, "to" | "stuck" | "audits" | "restarts">,
 ): { readonly pnode: PNodeId; readonly vnode: VNodeId }[] {
   const { stuck, audits } = interval;
   const all = Object.entries(audits);
   const isExplained = ({ outcome, accused }: AuditRecord) => accused.length > 0 || (outcome?.lapses ?? []).length > 0;
   if (stuck === undefined || session.turnLine !== session.line || wasLetGo(session, interval)) return [];
+  // No two of them contradict each other where what was final comes out otherwise.
+  if (interval.to <= (session.final ?? 0)) return [];
   if (all.some(([, audit]) => isExplained(audit))) return [];
   return all.flatMap(([vnode, { stated }]) => stated.map(({ pnode }) => ({ pnode, vnode: vnode as VNodeId })));
 }
