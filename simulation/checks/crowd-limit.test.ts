@@ -35,3 +35,11 @@ test("copies of one unit are on different machines, whoever has room for both", 
   assert.equal(unitsForOneOwner(twice), 4, "a machine with room for two has room for one copy");
   assert.equal(unitsForOneOwner({ ...twice, others: machines(3, 2, 0) }), 1);
 });
+
+test("the room that is kept for checks is given up for who would have no place at all, and not for further copies", () => {
+  const crowded: Crowded = { units: seven, own: machines(2, 2, 1), others: machines(6, 2, 1), needsChecks: false };
+  assert.equal(unitsForOneOwner({ ...crowded, others: machines(4, 2, 1) }), 1, "seven fit if it is given up");
+  assert.equal(unitsForOneOwner({ ...crowded, copies: 2, others: machines(13, 2, 1) }), 1);
+  assert.equal(unitsForOneOwner({ ...crowded, copies: 2, others: machines(12, 2, 1) }), 4, "two lack a place");
+  assert.equal(unitsForOneOwner({ ...crowded, copies: 2, others: machines(9, 2, 1) }), 14);
+});

@@ -104,6 +104,7 @@ describe("worlds in which one owner brings many machines", () => {
     [210185, "a stranger has room and more newcomers are needed than usually get something: they get one unit"],
     [210204, "nobody has room for checks beside its own work: they get one unit"],
     [1044, "copies of one VNode take a stranger each, so that two who have room for four have room for three"],
+    [1940, "further copies do not get the room that is kept for checks, and then strangers have none for them"],
     [221052, "strangers have no room beside checks, and few are left to check once the others are found out"],
   ] as const)
     it(`seed ${seed} holds, where ${what}`, async () => {
