@@ -92,6 +92,9 @@ describe("lanes of a mixed session", () => {
     assert.deepEqual(wrong(of, here("neon", undefined)), ["a#1"]);
     assert.deepEqual(wrong(of, here("neon", "wasm")), ["a#1", "b#1"]);
     assert.deepEqual(wrong(of, here("neon", "neon")), []);
+    const unplanned = { ...of, line: 4, rounds: [] };
+    assert.deepEqual(wrong(unplanned, here("neon", "wasm")), ["a#1", "b#1"], "no plan can name a class for it");
+    assert.deepEqual(wrong(unplanned, here("neon", "neon")), [], "the one that it names may be another one's");
   });
 
   it("are evaluated in the end where their last plan says, whole, and elsewhere only where they find no place there", () => {

@@ -113,10 +113,12 @@ export function misplaced(session: SessionRecord, records: VNodeRecords, alive: 
   });
 }
 
-/** Lanes that nobody waits for in the round that the session is in. */
+/** Lanes that nobody waits for in the round that the session is in. Before it is planned these are all: no class is decided for any. */
 function restingLanes(session: SessionRecord): number[] {
-  const told = roundNow(session)?.told;
-  if (told === undefined) return [];
+  const now = roundNow(session);
+  if (now === undefined) return [];
+  const { told } = now;
+  if (told === undefined) return lanesInOrder(session, told);
   const awaited = told.counted ?? told.lanes.map(({ lane }) => lane);
   return lanesInOrder(session, told).filter((lane) => !awaited.includes(lane));
 }
