@@ -14,9 +14,10 @@ import { SeededChance } from "./world/chance.ts";
  * later charter fetched nothing, and waited too long after a damaged answer; in 47 a PNode lost its disk, and
  * with it the charter that let it hear the others, and one kept what it had taken over of a session that nobody owned any more; in 159 a finished session kept the room that another one waited for; in 73 a VNode's new owner was never told
  * of it, and might host nothing by its charter because it had been lost for a moment; in 13 a relay that was started anew could ask nobody for whom it may relay;
+ * in 80 the only relay lost its disk, and with it the permit that let others hear of it, so that it could call nobody behind a router;
  * in 420025 an orchestrator that was to wait for less than a clock can tell woke at the same moment, for ever.
  */
-const seeds = [10, 13, 15, 17, 33, 47, 60, 73, 149, 159, 420025];
+const seeds = [10, 13, 15, 17, 33, 47, 60, 73, 80, 149, 159, 420025];
 
 test("worlds without orchestrators train to the undisturbed roots", async () => {
   for (const seed of seeds) assert.deepEqual((await runSeed(seed, { autonomy: true })).violations, [], `seed ${seed}`);

@@ -19,7 +19,7 @@ export async function measureCall(): Promise<{ request: number; response: number
   const refuse = async () => ({});
   const handlers: Handlers<typeof GossipService> = {
     ...{ probe: async () => ({ news: [], stranger: false }), probeVia: refuse, sync: refuse },
-    ...{ introduce: refuse, listMembers: refuse },
+    ...{ remind: refuse, introduce: refuse, listMembers: refuse },
   };
   const { address, close } = await server.serve("127.0.0.1:0", [service(GossipService, handlers)]);
   let [there, back] = [0, 0];

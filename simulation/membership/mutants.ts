@@ -18,6 +18,7 @@ export interface MembershipMutant {
   readonly aim?: MembershipAim;
   readonly keys?: KeyChecks;
   readonly openGossip?: (options: SwimOptions) => Gossip;
+  readonly reminds?: false;
 }
 
 /** Production gossip whose events or effects are changed on their way. */
@@ -83,6 +84,11 @@ export const membershipMutants: Readonly<Record<string, MembershipMutant>> = {
         .step(event)
         .filter((effect) => effect.kind !== "sync" || inner.roster.get(effect.with.id)?.standing !== "dead"),
     ),
+  },
+  "forgotten-for-ever": {
+    fault: "a machine that has lost its disk is told by nobody that it was let in",
+    shows: ["views differ"],
+    reminds: false,
   },
   "blames-others": {
     fault: "a process that stood still takes its own standstill for the silence of others",

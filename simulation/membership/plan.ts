@@ -27,6 +27,8 @@ export interface Plan {
   readonly loss: number;
   readonly faults: readonly MemberFault[];
   readonly liar: boolean;
+  /** Nobody lets a machine in again that was lost with its disk: others have to remember that it was. */
+  readonly isLetInOnce: boolean;
 }
 
 /** Worlds that lead to one rule, where those drawn blindly rarely do. */
@@ -68,6 +70,7 @@ export function drawPlan(chance: SeededChance, aim?: MembershipAim): Plan {
     ...{ members, contact, faults },
     loss: kind === "pauses" ? 0 : chance.uniform() < 0.5 ? 0 : 0.05 * chance.uniform(),
     liar: aim === "liar" || (aim === undefined && chance.uniform() < 0.3),
+    isLetInOnce: chance.uniform() < 0.5,
   };
 }
 

@@ -1,15 +1,18 @@
 // A world of members alone: the production membership on simulated hosts, with loss, pauses, splits, crashes with and without
 // their disks, and a member that lies. When the faults are over, everybody has to know exactly who is there.
 
+import { fail } from "../../src/core/errors.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import type { KeptFile } from "../../src/membership/kept.ts";
 import type { Facts, Member, Standing } from "../../src/membership/member.ts";
 import { Membership, type MembershipOptions } from "../../src/membership/membership.ts";
 import { permit } from "../../src/membership/records.ts";
+import { GossipService } from "../../src/protocol/gen/dcnr/v1/gossip_pb.ts";
+import type { Network, UnaryMethod } from "../../src/protocol/network.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
 import { SeededChance } from "../world/chance.ts";
 import { simulatedIdentity, simulatedKeys } from "../world/keys.ts";
-import { Fabric } from "../world/network.ts";
+import { Fabric, type SimulatedNetwork } from "../world/network.ts";
 import { networkKey } from "../world/network-key.ts";
 import { noWireFaults, Wire } from "../world/wire.ts";
 import { type Host, SimulatedWorld } from "../world/world.ts";
@@ -35,6 +38,21 @@ const undisturbedMs = 15_000;
 
 const network = simulatedIdentity(networkKey);
 const foreverSeconds = 4_000_000_000;
+
+/** Nobody reminds a machine of what it has forgotten. */
+function deafTo(wires: SimulatedNetwork): Network {
+  return {
+    id: wires.id,
+    call: async (address, method, request, options) => {
+      if ((method as UnaryMethod) === GossipService.method.remind) fail("unavailable", "nobody reminds anybody");
+      return wires.call(address, method, request, options);
+    },
+    watch: (address, method, request, options) => wires.watch(address, method, request, options),
+    open: (address, method, options) => wires.open(address, method, options),
+    serve: (address, services) => wires.serve(address, services),
+    close: () => wires.close(),
+  };
+}
 
 function sayingOf({ id, sequence, incarnation }: Member): string {
   return `${id} ${sequence} ${incarnation}`;
@@ -112,6 +130,7 @@ class MembershipRun {
     const host = world.start(name);
     const isOrchestrator = name.startsWith("o");
     const identity = isOrchestrator ? network : simulatedIdentity(name);
+    const wires = fabric.network(host, isOrchestrator ? networkKey : (name as KeyId));
     const incarnation = `${name}.${host.incarnation}`;
     const facts = (): Facts => ({
       ...{ name, routes: [addressOf(name)], roles: [isOrchestrator ? ("orchestrator" as const) : ("pnode" as const)] },
@@ -121,7 +140,7 @@ class MembershipRun {
       ...{ id: name, role: isOrchestrator ? ("orchestrator" as const) : ("pnode" as const), incarnation, identity },
       keys: this.#mutant?.keys ?? simulatedKeys,
       networkKey,
-      network: fabric.network(host, isOrchestrator ? networkKey : (name as KeyId)),
+      network: this.#mutant?.reminds === false ? deafTo(wires) : wires,
       world: host.world,
       facts,
       contacts: () => [
@@ -141,9 +160,18 @@ class MembershipRun {
       .serve(addressOf(name), [membership.service])
       .then(() => membership.start())
       .then(() => {
-        if (!isOrchestrator) membership.admit(permit(network, name, foreverSeconds), network);
+        if (!isOrchestrator && !this.#isRemembered(name))
+          membership.admit(permit(network, name, foreverSeconds), network);
       })
       .catch((error: unknown) => host.alive && this.#violate("error", `${name} does not start: ${String(error)}`));
+  }
+
+  /** As while no orchestrator is there: others who knew it before have to say that it was let in once, if its disk does not. */
+  #isRemembered(name: string): boolean {
+    const others = [...this.#running.values()].filter(
+      ({ host, membership }) => host.name !== name && membership.known().some(({ member }) => member.id === name),
+    );
+    return this.plan.isLetInOnce && others.length > 1;
   }
 
   #diskOf(name: string): KeptFile {

@@ -1,10 +1,10 @@
 // Calls by which a member finds out whether others live, and tells them that it goes. What follows from the answers swim.ts decides.
 
-import { fail } from "../core/errors.ts";
+import { fail, hasCode } from "../core/errors.ts";
 import { GossipService } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import type { Network } from "../protocol/network.ts";
 import type { Member, MemberId, News } from "./member.ts";
-import { fromOf, routeTo, type Taking } from "./service.ts";
+import { forgottenCode, fromOf, networkToWire, routeTo, type Taking } from "./service.ts";
 import type { Gossip, MembershipEffect } from "./swim.ts";
 import { newsToWire } from "./wire.ts";
 
@@ -19,6 +19,7 @@ export interface AskingNeeds {
 /** Whoever goes tells so many. */
 const farewells = 6;
 const farewellMs = 1_000;
+const remindMs = 5_000;
 
 export class Asking {
   readonly #needs: AskingNeeds;
@@ -59,6 +60,21 @@ export class Asking {
       () => false,
     );
     return { reached: isReached, answers };
+  }
+
+  /**
+   * A machine that was asked as a member and said that it is none has lost its disk, and with it the permit that its own record holds. While no
+   * orchestrator is there it would stay nobody: not be found as a relay, nor take anybody's word.
+   */
+  async remind(member: Member, refusal: unknown): Promise<void> {
+    const { networkKey } = this.#needs.taking() ?? {};
+    const isForgotten = hasCode(refusal, forgottenCode) && !member.roles.includes("orchestrator");
+    if (!isForgotten || networkKey === undefined) return;
+    const { network, signal } = this.#needs;
+    const request = { record: member.signed, ...networkToWire(networkKey) };
+    const options = { timeoutMs: remindMs, signal };
+    // Whoever asks it next notices if this does not come through.
+    await network.call(routeTo(member), GossipService.method.remind, request, options).catch(() => {});
   }
 
   /** Tells some of those who are here what it says of itself last. */

@@ -6,7 +6,7 @@ import { fail, messageOf } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { Identity, KeyChecks } from "../core/keys.ts";
 import { type Cancel, every, type World } from "../core/world.ts";
-import { GossipService } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
+import { GossipService, type SignedRecord } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import type { Network, ServedService } from "../protocol/network.ts";
 import { Asking } from "./asking.ts";
 import { CallBacks } from "./call-backs.ts";
@@ -14,7 +14,7 @@ import { type KeptFile, keptBytes, parseKept } from "./kept.ts";
 import { meet } from "./meeting.ts";
 import { type Facts, isHere, type Known, type Member, type MemberId, type News, type Standing } from "./member.ts";
 import { NetworkKey, type Shown, shownFromWire } from "./network-key.ts";
-import { type PermitFacts, permitSeconds, permittedUntilOf, seal } from "./records.ts";
+import { type PermitFacts, permitSeconds, permittedUntilOf, recordOf, seal } from "./records.ts";
 import { Roster } from "./roster.ts";
 import { gossipService, relaysAmong, routeTo, type Taking } from "./service.ts";
 import { type Gossip, type MembershipEffect, type MembershipEvent, Swim, type SwimOptions } from "./swim.ts";
@@ -83,6 +83,7 @@ export class Membership {
     this.#asking = new Asking({ network: options.network, signal: this.#ending.signal, taking, hear });
     this.service = gossipService({
       ...{ world: options.world, network: options.network, role: options.role, permit: options.permit, taking, hear },
+      reminded: (record, network) => this.#reminded(record, network),
     });
   }
 
@@ -119,6 +120,19 @@ export class Membership {
     else if (isNew) this.#step({ kind: "changed", nowMs: this.#nowMs() });
     // Without it a process that starts while no orchestrator is there would be nobody.
     if (isNew) void this.#save(true);
+  }
+
+  /** What it said of itself before it lost its disk: the permit in that is as good as it was. */
+  #reminded(record: SignedRecord, shown: Shown): void {
+    const { id, role } = this.#options;
+    if (role !== "pnode" || this.#taking !== undefined || this.#ending.signal.aborted) return;
+    const network =
+      this.#networkKey(shown) ?? fail("permission_denied", "this is not the key of this machine's network");
+    const former = this.#reader(network, () => undefined).record(record);
+    if (former?.id !== id) fail("permission_denied", "this is nothing that this machine has said of itself");
+    this.#sequence = Math.max(this.#sequence, former.sequence + 1);
+    const { permit } = recordOf(former);
+    if (permit) this.admit(permit, shown);
   }
 
   /** Whether it is here, as far as this member knows. */
@@ -257,7 +271,7 @@ export class Membership {
       case "try":
         return void this.#try(effect);
       case "sync":
-        return void this.#sync(routeTo(effect.with)).catch(() => {});
+        return void this.#sync(routeTo(effect.with)).catch((error) => this.#asking.remind(effect.with, error));
       case "standing":
         this.#changed = true;
         for (const listener of this.#listeners) listener(effect.member, effect.standing);
@@ -269,8 +283,9 @@ export class Membership {
     try {
       const answer = await this.#asking.probe(effect);
       this.#step({ kind: "answered", nowMs: this.#nowMs(), probe, ...answer });
-    } catch {
+    } catch (error) {
       this.#step({ kind: "unanswered", nowMs: this.#nowMs(), probe });
+      void this.#asking.remind(effect.to, error);
     }
   }
 

@@ -4,12 +4,12 @@
 import { fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import { GossipService, type SyncRequest } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
+import { GossipService, type SignedRecord, type SyncRequest } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import { type Caller, type Network, type ServedService, service } from "../protocol/network.ts";
 import { withKey } from "../protocol/routes/address.ts";
 import { isRelayed, joinRoutes } from "../protocol/routes/routes.ts";
 import { isHere, type Known, type Member, type MemberId, type News } from "./member.ts";
-import { formerToWire, type NetworkKey } from "./network-key.ts";
+import { formerToWire, type NetworkKey, type Shown, shownFromWire } from "./network-key.ts";
 import { type PermitFacts, permitSeconds, recordOf } from "./records.ts";
 import type { Gossip } from "./swim.ts";
 import { answerSync } from "./sync.ts";
@@ -29,6 +29,8 @@ export interface ServiceNeeds {
   /** Undefined while it does not take part yet. */
   taking(): Taking | undefined;
   hear(from: MemberId, news: readonly News[]): void;
+  /** Somebody remembers what this machine said of itself. */
+  reminded(record: SignedRecord, network: Shown): void;
   /** At orchestrators: a permit for somebody who may have one. */
   permit?: ((id: MemberId) => Promise<PermitFacts | undefined>) | undefined;
 }
@@ -40,10 +42,17 @@ const callBackMs = 2_000;
 const orchestratorsMax = 16;
 const pageSizeMax = 1_000;
 
+/** Of a machine that is asked as a member and takes no part: it may have forgotten that it is one. */
+export const forgottenCode = "failed_precondition";
+
 export function gossipService(needs: ServiceNeeds): ServedService {
   const { world, network, hear } = needs;
   let tries = 0;
   const taking = () => needs.taking() ?? fail("unavailable", "this machine does not take part in the network yet");
+  /** Whoever calls knows this machine as a member, and can remind it. */
+  const known = () =>
+    needs.taking() ??
+    fail(forgottenCode, "this machine has no permit to take part: it was never let in, or has lost its disk");
   const probe = async ({ member }: Pick<Known, "member">, timeoutMs: number) => {
     const { gossip, reader } = taking();
     const news = gossip.newsFor(member.id);
@@ -54,7 +63,7 @@ export function gossipService(needs: ServiceNeeds): ServedService {
   return service(GossipService, {
     probe: async ({ from: named, news }, { caller }) => {
       const from = named || (caller.id ?? "");
-      const { gossip, reader } = taking();
+      const { gossip, reader } = known();
       if (knownCaller(gossip, from, caller) === undefined) return { from: gossip.self.id, news: [], stranger: true };
       hear(from, await reader.news(news));
       return { from: gossip.self.id, news: newsToWire(gossip.newsFor(from)), stranger: false };
@@ -78,7 +87,7 @@ export function gossipService(needs: ServiceNeeds): ServedService {
       }
     },
     sync: async (request, { caller }) => {
-      const { gossip, reader, networkKey } = taking();
+      const { gossip, reader, networkKey } = known();
       const ask = syncFromWire(request);
       const self = introduced(request, reader, caller);
       const news = await reader.news(request.news);
@@ -90,6 +99,13 @@ export function gossipService(needs: ServiceNeeds): ServedService {
       const own = gossip.newsFor(self.id);
       const wire = answerToWire({ ...answer, news: [...own, ...answer.news] });
       return { ...wire, reached, ...(fresh && { permit: permitToWire(fresh), ...networkToWire(networkKey) }) };
+    },
+    remind: async ({ record, networkPublicKey, networkFormer }) => {
+      needs.reminded(
+        record ?? fail("invalid_argument", "there is no record"),
+        shownFromWire(networkPublicKey, networkFormer),
+      );
+      return {};
     },
     introduce: async () => {
       const { gossip, networkKey } = taking();

@@ -11,7 +11,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/gossip.proto.
  */
 export const file_dcnr_v1_gossip: GenFile = /*@__PURE__*/
-  fileDesc("ChRkY25yL3YxL2dvc3NpcC5wcm90bxIHZGNuci52MSI0CgZQZXJtaXQSEQoJc2lnbmF0dXJlGAEgASgMEhcKD2V4cGlyZXNfc2Vjb25kcxgCIAEoDSLSAgoMTWVtYmVyUmVjb3JkEgoKAmlkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgNEhMKC2luY2FybmF0aW9uGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGcm91dGVzGAUgAygJEiIKBXJvbGVzGAYgAygOMhMuZGNuci52MS5NZW1iZXJSb2xlEhAKCG51bWVyaWNzGAcgAygJEg0KBWNvcmVzGAggASgNEhQKDG1lbW9yeV9ieXRlcxgJIAEoBBIOCgZnZmxvcHMYCiABKAISFAoMbG9hZF9laWdodGhzGAsgASgNEg4KBnJlZ2lvbhgMIAEoCRIWCg5wcm90b2NvbF9tYWpvchgNIAEoDRIWCg5wcm90b2NvbF9taW5vchgOIAEoDRIPCgdsZWF2aW5nGA8gASgIEh8KBnBlcm1pdBgQIAEoCzIPLmRjbnIudjEuUGVybWl0IlUKDFNpZ25lZFJlY29yZBIOCgZyZWNvcmQYASABKAwSEgoKcHVibGljX2tleRgCIAEoDBIRCglzaWduYXR1cmUYAyABKAwSDgoGZm9ybWVyGAQgAygMIkQKCkFjY3VzYXRpb24SCgoCaWQYASABKAkSEAoIc2VxdWVuY2UYAiABKA0SDAoEZGVhZBgDIAEoCBIKCgJieRgEIAEoByJiCgROZXdzEicKBnJlY29yZBgBIAEoCzIVLmRjbnIudjEuU2lnbmVkUmVjb3JkSAASKQoKYWNjdXNhdGlvbhgCIAEoCzITLmRjbnIudjEuQWNjdXNhdGlvbkgAQgYKBG5ld3MiOQoMUHJvYmVSZXF1ZXN0EgwKBGZyb20YASABKAkSGwoEbmV3cxgCIAMoCzINLmRjbnIudjEuTmV3cyI+Cg1Qcm9iZVJlc3BvbnNlEhsKBG5ld3MYASADKAsyDS5kY25yLnYxLk5ld3MSEAoIc3RyYW5nZXIYAiABKAgiYAoPUHJvYmVWaWFSZXF1ZXN0EgwKBGZyb20YASABKAkSDgoGdGFyZ2V0GAIgASgJEhIKCnRpbWVvdXRfbXMYAyABKA0SGwoEbmV3cxgEIAMoCzINLmRjbnIudjEuTmV3cyJAChBQcm9iZVZpYVJlc3BvbnNlEg8KB3JlYWNoZWQYASABKAgSGwoEbmV3cxgCIAMoCzINLmRjbnIudjEuTmV3cyK4AQoLU3luY1JlcXVlc3QSIwoEc2VsZhgBIAEoCzIVLmRjbnIudjEuU2lnbmVkUmVjb3JkEg8KB2RpZ2VzdHMYAiABKAwSFAoMYnVja2V0X2NvdW50GAMgASgNEg8KB2J1Y2tldHMYBCADKA0SHAoFaGVhZHMYBSADKAsyDS5kY25yLnYxLkhlYWQSGwoEbmV3cxgGIAMoCzINLmRjbnIudjEuTmV3cxIRCgljYWxsX2JhY2sYByABKAgiTwoESGVhZBIKCgJpZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoDRIpCghzdGFuZGluZxgDIAEoDjIXLmRjbnIudjEuTWVtYmVyU3RhbmRpbmciwwEKDFN5bmNSZXNwb25zZRIPCgdkaWdlc3RzGAEgASgMEhsKBG5ld3MYAiADKAsyDS5kY25yLnYxLk5ld3MSDgoGd2FudGVkGAMgAygJEg8KB3JlYWNoZWQYBCABKAgSHwoGcGVybWl0GAUgASgLMg8uZGNuci52MS5QZXJtaXQSDwoHbWVtYmVycxgGIAEoDRIaChJuZXR3b3JrX3B1YmxpY19rZXkYByABKAwSFgoObmV0d29ya19mb3JtZXIYCCADKAwiEgoQSW50cm9kdWNlUmVxdWVzdCKDAQoRSW50cm9kdWNlUmVzcG9uc2USGgoSbmV0d29ya19wdWJsaWNfa2V5GAEgASgMEiwKDW9yY2hlc3RyYXRvcnMYAiADKAsyFS5kY25yLnYxLlNpZ25lZFJlY29yZBIMCgRmcm9tGAMgASgJEhYKDm5ldHdvcmtfZm9ybWVyGAQgAygMIjsKEkxpc3RNZW1iZXJzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSK8AQoTTGlzdE1lbWJlcnNSZXNwb25zZRIkCgdtZW1iZXJzGAEgAygLMhMuZGNuci52MS5NZW1iZXJWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIMCgRmcm9tGAMgASgJEgwKBHJvbGUYBCABKAkSGAoQaGFzX29yY2hlc3RyYXRvchgFIAEoCBINCgVhbGl2ZRgGIAEoDRIMCgRkZWFkGAcgASgNEhMKC25ldHdvcmtfa2V5GAggASgJInMKCk1lbWJlclZpZXcSJQoGcmVjb3JkGAEgASgLMhUuZGNuci52MS5NZW1iZXJSZWNvcmQSKQoIc3RhbmRpbmcYAiABKA4yFy5kY25yLnYxLk1lbWJlclN0YW5kaW5nEhMKC3N0YW5kaW5nX21zGAMgASgEIpwBCgtLZXB0TWVtYmVycxIaChJuZXR3b3JrX3B1YmxpY19rZXkYASABKAwSHwoGcGVybWl0GAIgASgLMg8uZGNuci52MS5QZXJtaXQSEAoIc2VxdWVuY2UYAyABKA0SJgoHbWVtYmVycxgEIAMoCzIVLmRjbnIudjEuU2lnbmVkUmVjb3JkEhYKDm5ldHdvcmtfZm9ybWVyGAUgAygMKnUKCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9QTk9ERRABEhUKEU1FTUJFUl9ST0xFX1JFTEFZEAISHAoYTUVNQkVSX1JPTEVfT1JDSEVTVFJBVE9SEAMqnQEKDk1lbWJlclN0YW5kaW5nEh8KG01FTUJFUl9TVEFORElOR19VTlNQRUNJRklFRBAAEhkKFU1FTUJFUl9TVEFORElOR19BTElWRRABEhsKF01FTUJFUl9TVEFORElOR19TVVNQRUNUEAISGAoUTUVNQkVSX1NUQU5ESU5HX0RFQUQQAxIYChRNRU1CRVJfU1RBTkRJTkdfTEVGVBAEMvMCCg1Hb3NzaXBTZXJ2aWNlEj4KBVByb2JlEhUuZGNuci52MS5Qcm9iZVJlcXVlc3QaFi5kY25yLnYxLlByb2JlUmVzcG9uc2UiBurgGAIIAxJHCghQcm9iZVZpYRIYLmRjbnIudjEuUHJvYmVWaWFSZXF1ZXN0GhkuZGNuci52MS5Qcm9iZVZpYVJlc3BvbnNlIgbq4BgCCAMSOwoEU3luYxIULmRjbnIudjEuU3luY1JlcXVlc3QaFS5kY25yLnYxLlN5bmNSZXNwb25zZSIG6uAYAggDEkoKCUludHJvZHVjZRIZLmRjbnIudjEuSW50cm9kdWNlUmVxdWVzdBoaLmRjbnIudjEuSW50cm9kdWNlUmVzcG9uc2UiBurgGAIIARJQCgtMaXN0TWVtYmVycxIbLmRjbnIudjEuTGlzdE1lbWJlcnNSZXF1ZXN0GhwuZGNuci52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlIgbq4BgCCAFiBnByb3RvMw", [file_dcnr_v1_access]);
+  fileDesc("ChRkY25yL3YxL2dvc3NpcC5wcm90bxIHZGNuci52MSI0CgZQZXJtaXQSEQoJc2lnbmF0dXJlGAEgASgMEhcKD2V4cGlyZXNfc2Vjb25kcxgCIAEoDSLSAgoMTWVtYmVyUmVjb3JkEgoKAmlkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgNEhMKC2luY2FybmF0aW9uGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGcm91dGVzGAUgAygJEiIKBXJvbGVzGAYgAygOMhMuZGNuci52MS5NZW1iZXJSb2xlEhAKCG51bWVyaWNzGAcgAygJEg0KBWNvcmVzGAggASgNEhQKDG1lbW9yeV9ieXRlcxgJIAEoBBIOCgZnZmxvcHMYCiABKAISFAoMbG9hZF9laWdodGhzGAsgASgNEg4KBnJlZ2lvbhgMIAEoCRIWCg5wcm90b2NvbF9tYWpvchgNIAEoDRIWCg5wcm90b2NvbF9taW5vchgOIAEoDRIPCgdsZWF2aW5nGA8gASgIEh8KBnBlcm1pdBgQIAEoCzIPLmRjbnIudjEuUGVybWl0IlUKDFNpZ25lZFJlY29yZBIOCgZyZWNvcmQYASABKAwSEgoKcHVibGljX2tleRgCIAEoDBIRCglzaWduYXR1cmUYAyABKAwSDgoGZm9ybWVyGAQgAygMIkQKCkFjY3VzYXRpb24SCgoCaWQYASABKAkSEAoIc2VxdWVuY2UYAiABKA0SDAoEZGVhZBgDIAEoCBIKCgJieRgEIAEoByJiCgROZXdzEicKBnJlY29yZBgBIAEoCzIVLmRjbnIudjEuU2lnbmVkUmVjb3JkSAASKQoKYWNjdXNhdGlvbhgCIAEoCzITLmRjbnIudjEuQWNjdXNhdGlvbkgAQgYKBG5ld3MiOQoMUHJvYmVSZXF1ZXN0EgwKBGZyb20YASABKAkSGwoEbmV3cxgCIAMoCzINLmRjbnIudjEuTmV3cyI+Cg1Qcm9iZVJlc3BvbnNlEhsKBG5ld3MYASADKAsyDS5kY25yLnYxLk5ld3MSEAoIc3RyYW5nZXIYAiABKAgiYAoPUHJvYmVWaWFSZXF1ZXN0EgwKBGZyb20YASABKAkSDgoGdGFyZ2V0GAIgASgJEhIKCnRpbWVvdXRfbXMYAyABKA0SGwoEbmV3cxgEIAMoCzINLmRjbnIudjEuTmV3cyJAChBQcm9iZVZpYVJlc3BvbnNlEg8KB3JlYWNoZWQYASABKAgSGwoEbmV3cxgCIAMoCzINLmRjbnIudjEuTmV3cyK4AQoLU3luY1JlcXVlc3QSIwoEc2VsZhgBIAEoCzIVLmRjbnIudjEuU2lnbmVkUmVjb3JkEg8KB2RpZ2VzdHMYAiABKAwSFAoMYnVja2V0X2NvdW50GAMgASgNEg8KB2J1Y2tldHMYBCADKA0SHAoFaGVhZHMYBSADKAsyDS5kY25yLnYxLkhlYWQSGwoEbmV3cxgGIAMoCzINLmRjbnIudjEuTmV3cxIRCgljYWxsX2JhY2sYByABKAgiTwoESGVhZBIKCgJpZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoDRIpCghzdGFuZGluZxgDIAEoDjIXLmRjbnIudjEuTWVtYmVyU3RhbmRpbmciwwEKDFN5bmNSZXNwb25zZRIPCgdkaWdlc3RzGAEgASgMEhsKBG5ld3MYAiADKAsyDS5kY25yLnYxLk5ld3MSDgoGd2FudGVkGAMgAygJEg8KB3JlYWNoZWQYBCABKAgSHwoGcGVybWl0GAUgASgLMg8uZGNuci52MS5QZXJtaXQSDwoHbWVtYmVycxgGIAEoDRIaChJuZXR3b3JrX3B1YmxpY19rZXkYByABKAwSFgoObmV0d29ya19mb3JtZXIYCCADKAwiagoNUmVtaW5kUmVxdWVzdBIlCgZyZWNvcmQYASABKAsyFS5kY25yLnYxLlNpZ25lZFJlY29yZBIaChJuZXR3b3JrX3B1YmxpY19rZXkYAiABKAwSFgoObmV0d29ya19mb3JtZXIYAyADKAwiEAoOUmVtaW5kUmVzcG9uc2UiEgoQSW50cm9kdWNlUmVxdWVzdCKDAQoRSW50cm9kdWNlUmVzcG9uc2USGgoSbmV0d29ya19wdWJsaWNfa2V5GAEgASgMEiwKDW9yY2hlc3RyYXRvcnMYAiADKAsyFS5kY25yLnYxLlNpZ25lZFJlY29yZBIMCgRmcm9tGAMgASgJEhYKDm5ldHdvcmtfZm9ybWVyGAQgAygMIjsKEkxpc3RNZW1iZXJzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSK8AQoTTGlzdE1lbWJlcnNSZXNwb25zZRIkCgdtZW1iZXJzGAEgAygLMhMuZGNuci52MS5NZW1iZXJWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIMCgRmcm9tGAMgASgJEgwKBHJvbGUYBCABKAkSGAoQaGFzX29yY2hlc3RyYXRvchgFIAEoCBINCgVhbGl2ZRgGIAEoDRIMCgRkZWFkGAcgASgNEhMKC25ldHdvcmtfa2V5GAggASgJInMKCk1lbWJlclZpZXcSJQoGcmVjb3JkGAEgASgLMhUuZGNuci52MS5NZW1iZXJSZWNvcmQSKQoIc3RhbmRpbmcYAiABKA4yFy5kY25yLnYxLk1lbWJlclN0YW5kaW5nEhMKC3N0YW5kaW5nX21zGAMgASgEIpwBCgtLZXB0TWVtYmVycxIaChJuZXR3b3JrX3B1YmxpY19rZXkYASABKAwSHwoGcGVybWl0GAIgASgLMg8uZGNuci52MS5QZXJtaXQSEAoIc2VxdWVuY2UYAyABKA0SJgoHbWVtYmVycxgEIAMoCzIVLmRjbnIudjEuU2lnbmVkUmVjb3JkEhYKDm5ldHdvcmtfZm9ybWVyGAUgAygMKnUKCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9QTk9ERRABEhUKEU1FTUJFUl9ST0xFX1JFTEFZEAISHAoYTUVNQkVSX1JPTEVfT1JDSEVTVFJBVE9SEAMqnQEKDk1lbWJlclN0YW5kaW5nEh8KG01FTUJFUl9TVEFORElOR19VTlNQRUNJRklFRBAAEhkKFU1FTUJFUl9TVEFORElOR19BTElWRRABEhsKF01FTUJFUl9TVEFORElOR19TVVNQRUNUEAISGAoUTUVNQkVSX1NUQU5ESU5HX0RFQUQQAxIYChRNRU1CRVJfU1RBTkRJTkdfTEVGVBAEMrYDCg1Hb3NzaXBTZXJ2aWNlEj4KBVByb2JlEhUuZGNuci52MS5Qcm9iZVJlcXVlc3QaFi5kY25yLnYxLlByb2JlUmVzcG9uc2UiBurgGAIIAxJHCghQcm9iZVZpYRIYLmRjbnIudjEuUHJvYmVWaWFSZXF1ZXN0GhkuZGNuci52MS5Qcm9iZVZpYVJlc3BvbnNlIgbq4BgCCAMSOwoEU3luYxIULmRjbnIudjEuU3luY1JlcXVlc3QaFS5kY25yLnYxLlN5bmNSZXNwb25zZSIG6uAYAggDEkEKBlJlbWluZBIWLmRjbnIudjEuUmVtaW5kUmVxdWVzdBoXLmRjbnIudjEuUmVtaW5kUmVzcG9uc2UiBurgGAIIAxJKCglJbnRyb2R1Y2USGS5kY25yLnYxLkludHJvZHVjZVJlcXVlc3QaGi5kY25yLnYxLkludHJvZHVjZVJlc3BvbnNlIgbq4BgCCAESUAoLTGlzdE1lbWJlcnMSGy5kY25yLnYxLkxpc3RNZW1iZXJzUmVxdWVzdBocLmRjbnIudjEuTGlzdE1lbWJlcnNSZXNwb25zZSIG6uAYAggBYgZwcm90bzM", [file_dcnr_v1_access]);
 
 /**
  * The network's word that a key may take part. Orchestrators give it out with a registration and renew it by Sync.
@@ -517,6 +517,50 @@ export const SyncResponseSchema: GenMessage<SyncResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_gossip, 11);
 
 /**
+ * @generated from message dcnr.v1.RemindRequest
+ */
+export type RemindRequest = Message<"dcnr.v1.RemindRequest"> & {
+  /**
+   * Of who is called.
+   *
+   * @generated from field: dcnr.v1.SignedRecord record = 1;
+   */
+  record?: SignedRecord | undefined;
+
+  /**
+   * As in IntroduceResponse.
+   *
+   * @generated from field: bytes network_public_key = 2;
+   */
+  networkPublicKey: Uint8Array;
+
+  /**
+   * @generated from field: repeated bytes network_former = 3;
+   */
+  networkFormer: Uint8Array[];
+};
+
+/**
+ * Describes the message dcnr.v1.RemindRequest.
+ * Use `create(RemindRequestSchema)` to create a new message.
+ */
+export const RemindRequestSchema: GenMessage<RemindRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_gossip, 12);
+
+/**
+ * @generated from message dcnr.v1.RemindResponse
+ */
+export type RemindResponse = Message<"dcnr.v1.RemindResponse"> & {
+};
+
+/**
+ * Describes the message dcnr.v1.RemindResponse.
+ * Use `create(RemindResponseSchema)` to create a new message.
+ */
+export const RemindResponseSchema: GenMessage<RemindResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_gossip, 13);
+
+/**
  * @generated from message dcnr.v1.IntroduceRequest
  */
 export type IntroduceRequest = Message<"dcnr.v1.IntroduceRequest"> & {
@@ -527,7 +571,7 @@ export type IntroduceRequest = Message<"dcnr.v1.IntroduceRequest"> & {
  * Use `create(IntroduceRequestSchema)` to create a new message.
  */
 export const IntroduceRequestSchema: GenMessage<IntroduceRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_gossip, 12);
+  messageDesc(file_dcnr_v1_gossip, 14);
 
 /**
  * @generated from message dcnr.v1.IntroduceResponse
@@ -567,7 +611,7 @@ export type IntroduceResponse = Message<"dcnr.v1.IntroduceResponse"> & {
  * Use `create(IntroduceResponseSchema)` to create a new message.
  */
 export const IntroduceResponseSchema: GenMessage<IntroduceResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_gossip, 13);
+  messageDesc(file_dcnr_v1_gossip, 15);
 
 /**
  * @generated from message dcnr.v1.ListMembersRequest
@@ -589,7 +633,7 @@ export type ListMembersRequest = Message<"dcnr.v1.ListMembersRequest"> & {
  * Use `create(ListMembersRequestSchema)` to create a new message.
  */
 export const ListMembersRequestSchema: GenMessage<ListMembersRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_gossip, 14);
+  messageDesc(file_dcnr_v1_gossip, 16);
 
 /**
  * @generated from message dcnr.v1.ListMembersResponse
@@ -647,7 +691,7 @@ export type ListMembersResponse = Message<"dcnr.v1.ListMembersResponse"> & {
  * Use `create(ListMembersResponseSchema)` to create a new message.
  */
 export const ListMembersResponseSchema: GenMessage<ListMembersResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_gossip, 15);
+  messageDesc(file_dcnr_v1_gossip, 17);
 
 /**
  * @generated from message dcnr.v1.MemberView
@@ -676,7 +720,7 @@ export type MemberView = Message<"dcnr.v1.MemberView"> & {
  * Use `create(MemberViewSchema)` to create a new message.
  */
 export const MemberViewSchema: GenMessage<MemberView> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_gossip, 16);
+  messageDesc(file_dcnr_v1_gossip, 18);
 
 /**
  * What a member keeps on its disk, so that a restart needs nobody in particular.
@@ -719,7 +763,7 @@ export type KeptMembers = Message<"dcnr.v1.KeptMembers"> & {
  * Use `create(KeptMembersSchema)` to create a new message.
  */
 export const KeptMembersSchema: GenMessage<KeptMembers> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_gossip, 17);
+  messageDesc(file_dcnr_v1_gossip, 19);
 
 /**
  * @generated from enum dcnr.v1.MemberRole
@@ -838,6 +882,16 @@ export const GossipService: GenService<{
     methodKind: "unary";
     input: typeof SyncRequestSchema;
     output: typeof SyncResponseSchema;
+  },
+  /**
+   * Hands a machine that takes no part what it said of itself last: its disk is gone, and the permit in it holds on.
+   *
+   * @generated from rpc dcnr.v1.GossipService.Remind
+   */
+  remind: {
+    methodKind: "unary";
+    input: typeof RemindRequestSchema;
+    output: typeof RemindResponseSchema;
   },
   /**
    * Where a newcomer finds orchestrators, which alone let it in. What they say of themselves is signed with the network's key.
