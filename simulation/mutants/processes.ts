@@ -54,6 +54,9 @@ function around<Payload, Asker>(
     get catchingUp() {
       return inner.catchingUp;
     },
+    get awaits() {
+      return inner.awaits;
+    },
     admit: (name, hash) => inner.admit(name, hash),
     outerShape: (edge, step) => inner.outerShape(edge, step),
     missing: () => inner.missing(),

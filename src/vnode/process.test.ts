@@ -6,6 +6,7 @@ import { roleOf } from "./role.ts";
 import {
   drawFrom,
   type Faults,
+  openWithoutRoom,
   randomPlan,
   randomSchedule,
   SymbolicNetwork,
@@ -183,6 +184,13 @@ describe("back-pressure", () => {
     const process = processOf("a", 2);
     process.step({ kind: "full", full: true });
     assert.ok(process.step({ kind: "start" }).some((effect) => effect.kind === "forward"));
+  });
+
+  it("of full retention keeps no network from its end, where weights are evaluated before the last state is stored", () => {
+    for (let seed = 0; seed < 60; seed++) {
+      const plan = randomPlan(drawFrom(seed));
+      new SymbolicNetwork(plan, randomSchedule(seed), drawFrom(seed), calm, openWithoutRoom).run();
+    }
   });
 
   it("of a paused session starts nothing until it goes on", () => {

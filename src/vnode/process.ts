@@ -46,6 +46,9 @@ const usualParts: ProcessParts = {
   openWork: (schedule, step, role, book) => new StepWork(schedule, step, role, book),
 };
 
+/** Of the round that a VNode is in: who learns what, whose work counts, and, for a lane that has no part in it, what comes of it. */
+export type RoundNews = "plan" | "closing" | "end";
+
 /** A process as its host knows it. */
 export interface VNodeProcess<Payload, Asker> {
   /** Updates applied so far. */
@@ -56,6 +59,8 @@ export interface VNodeProcess<Payload, Asker> {
   readonly idle: boolean;
   /** True while it asks for messages that were sent before it began to listen. */
   readonly catchingUp: boolean;
+  /** What orchestrators have to say of its round before it goes on; undefined if it is not that. */
+  readonly awaits: RoundNews | undefined;
   admit(name: MessageName, hash: string): Admission;
   /** Names of the current step that are still to come, by who sends them. */
   missing(): readonly Missing[];
@@ -132,6 +137,12 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
 
   get catchingUp(): boolean {
     return this.#options.line > 0 && this.#listening.pulled.size > 0 && this.#mail.isPulled(this.missing());
+  }
+
+  get awaits(): RoundNews | undefined {
+    if (!this.#isPlanned) return "plan";
+    if (this.#book.isOut(this.#step)) return "end";
+    return this.#work.trainingDone && this.#work.sharedAll && this.#waitsForClosing() ? "closing" : undefined;
   }
 
   admit(name: MessageName, hash: string): Admission {

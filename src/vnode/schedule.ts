@@ -47,11 +47,13 @@ export function microbatchCount(schedule: Schedule, step: number): number {
 }
 
 /**
- * Up to this step a VNode goes on wherever the line stays: to the next checkpoint, which moves it. Where a round closes without late lanes,
- * the line may stay as long as these do, and the others go on to the round's end, since that is what closes it.
+ * Before this step a VNode goes on wherever the line stays: to the next checkpoint, which moves it. Where a round closes without late lanes,
+ * the line may stay as long as these do, and the others go on to the round's end, since that is what closes it. The last checkpoint comes
+ * after the evaluation of its state.
  */
 export function reachableFrom(schedule: Schedule, line: number): number {
   const next = checkpointAfter(schedule, line);
   const round = schedule.elastic === "on" ? roundAt(schedule, line) : undefined;
-  return Math.max(next, round?.last ?? 0);
+  const end = Math.max(next, round?.last ?? 0);
+  return end === schedule.steps ? end + 1 : end;
 }

@@ -1,7 +1,7 @@
 // What a hosted VNode does right now, in words: if it waits, for what, on whom and since when.
 
 import type { VNodeId } from "../../core/ids.ts";
-import type { Process } from "../../vnode/process.ts";
+import type { Process, RoundNews } from "../../vnode/process.ts";
 
 export type Phase = "loading" | "replaying" | "computing" | "waiting" | "done" | "failed";
 
@@ -22,6 +22,12 @@ export interface Circumstances {
   readonly ownerOf: (vnode: VNodeId) => string;
 }
 
+const awaited: Readonly<Record<RoundNews, string>> = {
+  plan: "for a plan of its round in which machines like this one compute it",
+  closing: "until its round is closed",
+  end: "for the end of a round in which its lane has no part",
+};
+
 export function phaseOf(process: Waiting, circumstances: Circumstances): PhaseAndDetail {
   if (process.ended === "done") return { phase: "done", detail: "" };
   if (!process.idle) return { phase: process.catchingUp ? "replaying" : "computing", detail: "" };
@@ -40,10 +46,13 @@ export function phaseOf(process: Waiting, circumstances: Circumstances): PhaseAn
       waitedMs: circumstances.waitedMs,
     };
   }
+  const { checkpointTrouble } = circumstances;
+  const trouble = checkpointTrouble && `: ${checkpointTrouble}`;
+  // A round is closed by what is stored at its end.
+  if (process.awaits !== undefined) return waiting(`${awaited[process.awaits]} ${since}${trouble}`);
   if (circumstances.retentionFull)
     return waiting(`since retained messages have reached their bound, for a newer recovery line ${since}`);
-  const { checkpointTrouble: trouble } = circumstances;
-  return waiting(`for its checkpoint ${since}${trouble && `: ${trouble}`}`);
+  return waiting(`for its checkpoint ${since}${trouble}`);
 }
 
-type Waiting = Pick<Process<unknown, unknown>, "ended" | "idle" | "catchingUp" | "currentStep" | "missing">;
+type Waiting = Pick<Process<unknown, unknown>, "ended" | "idle" | "catchingUp" | "currentStep" | "missing" | "awaits">;

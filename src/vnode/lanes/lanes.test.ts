@@ -8,6 +8,7 @@ import {
   elasticRounds,
   type Faults,
   lanedPlan,
+  openWithoutRoom,
   quiet,
   randomSchedule,
   roundSchedule,
@@ -146,6 +147,20 @@ describe("a round that is longer than a VNode runs ahead of the line", () => {
     };
     const hashes = new SymbolicNetwork(plan, elastic, drawFrom(1), calm, stopping, rounds).run();
     for (const { id, copy } of plan.vnodes) assert.equal(hashes.has(`${id}/204`), copy?.lane === 0, id);
+  });
+});
+
+describe("lanes on machines that have no room for what they sent", () => {
+  it("come to their end, together, in rounds and where some are late", () => {
+    for (let seed = 0; seed < 60; seed++) {
+      const schedule = roundSchedule(seed);
+      const elastic = { ...schedule, elastic: "on" } as const;
+      for (const one of [randomSchedule(seed), schedule, elastic]) {
+        const { plan, lanes } = lanedPlan(seed, one.sync);
+        const rounds = one === elastic ? elasticRounds(seed, elastic, lanes) : [];
+        new SymbolicNetwork(plan, one, drawFrom(seed), calm, openWithoutRoom, rounds).run();
+      }
+    }
   });
 });
 
