@@ -49,6 +49,8 @@ export type StandingListener = (member: Member, standing: Standing) => void;
 
 const factsMs = 5_000;
 const saveMs = 30_000;
+/** The first that a process hears of come together. */
+const firstSaveMs = 500;
 const syncTimeoutMs = 10_000;
 /** Clocks of members differ; a permit holds a day longer than it says. */
 const skewSeconds = 24 * 3_600;
@@ -71,6 +73,7 @@ export class Membership {
   #leaving = false;
   #changed = false;
   #hasMet = false;
+  #hasCompared = false;
   #cancels: Cancel[] = [];
   #cancelTick: Cancel = () => {};
   readonly #refused = new Set<string>();
@@ -214,7 +217,8 @@ export class Membership {
     void meet({
       ...{ world, signal: this.#ending.signal, metMs: this.#timings.retryDeadMs * 4 },
       places: () => [...contacts(), ...this.#contacts],
-      here: () => roster.here,
+      // Whoever has called it back may be all that it knows, if the answer to its first question was lost.
+      here: () => (this.#hasCompared ? roster.here : 0),
       ask: (place) => this.#sync(place),
     });
   }
@@ -274,6 +278,7 @@ export class Membership {
         return void this.#sync(routeTo(effect.with)).catch((error) => this.#asking.remind(effect.with, error));
       case "standing":
         this.#changed = true;
+        this.#saveFirst();
         for (const listener of this.#listeners) listener(effect.member, effect.standing);
     }
   }
@@ -315,10 +320,15 @@ export class Membership {
       if (next === undefined) break;
       ask = next;
     }
+    this.#hasCompared = true;
     world.log("debug", `compared members with ${address}: ${gossip.roster.here} others are here`);
-    // Whom a process met first it may need soon: the next save is half a minute away.
-    if (!this.#hasMet && gossip.roster.here > 1) await this.#save(true);
-    this.#hasMet ||= gossip.roster.here > 1;
+  }
+
+  /** Whom a process met first, whoever called whom, it may need soon: the next save is half a minute away. */
+  #saveFirst(): void {
+    if (this.#hasMet || (this.#taking?.gossip.roster.here ?? 0) <= 1) return;
+    this.#hasMet = true;
+    this.#cancels.push(this.#options.world.timers.after(firstSaveMs, () => void this.#save(true)));
   }
 
   #hear(from: MemberId, news: readonly News[]): void {
