@@ -23,6 +23,15 @@ test("worlds without orchestrators train to the undisturbed roots", async () => 
   for (const seed of seeds) assert.deepEqual((await runSeed(seed, { autonomy: true })).violations, [], `seed ${seed}`);
 });
 
+/**
+ * In 60050 the only machine that might host by the newest charter was behind a router and lost its disk, and the check waited for it; in 50074 a
+ * machine behind a router that started anew knew no other member, since its first comparison had broken off, and found no relay.
+ */
+test("worlds without orchestrators in which machines are behind routers do, too", async () => {
+  for (const seed of [50074, 60050])
+    assert.deepEqual((await runSeed(seed, { autonomy: true, routers: true })).violations, [], `seed ${seed}`);
+});
+
 /** Virtual time from the death of a PNode to the first takeover of what it hosted. */
 async function takenOverAfterMs(seed: number): Promise<number> {
   const chance = new SeededChance(seed, "orphans");

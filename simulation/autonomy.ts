@@ -15,6 +15,7 @@ import {
   type Tenure,
 } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Violations } from "./checks/checkers.ts";
+import { isLostToAll } from "./checks/lost-crews.ts";
 import type { Records } from "./checks/records.ts";
 import type { RunSettings } from "./draw.ts";
 import { type FaultPlan, type TimedFault, untilFinished } from "./faults.ts";
@@ -101,6 +102,7 @@ export class CrewWatch {
   readonly #disks: ReadonlyMap<string, Map<string, Uint8Array>>;
   readonly #violations: Violations;
   readonly #isWhole: () => boolean;
+  readonly #isHidden: (host: string) => boolean;
   readonly #shards: ReadonlyMap<string, ReadonlyMap<Sha256, Uint8Array>>;
   readonly #crashedMs = new Map<string, number>();
   readonly #lines = new Set<string>();
@@ -113,7 +115,7 @@ export class CrewWatch {
   #disksLost = 0;
   #watched: SessionRecord[] = [];
 
-  /** `isWhole`: everybody reaches everybody. `shards`: what machines have fetched of data. */
+  /** `isWhole`: everybody reaches everybody. `shards`: what machines have fetched of data. `isHidden`: nobody can call it without a relay. */
   constructor(
     world: SimulatedWorld,
     records: Records,
@@ -121,7 +123,9 @@ export class CrewWatch {
     violations: Violations,
     isWhole: () => boolean,
     shards: ReadonlyMap<string, ReadonlyMap<Sha256, Uint8Array>> = new Map(),
+    isHidden: (host: string) => boolean = () => false,
   ) {
+    this.#isHidden = isHidden;
     this.#shards = shards;
     this.#world = world;
     this.#records = records;
@@ -138,6 +142,7 @@ export class CrewWatch {
   loseDisk(host: string): void {
     this.#disks.get(host)?.clear();
     this.#disksLost += 1;
+    this.#watched = this.#watched.filter(({ id }) => !isLostToAll(id, this.#disks, this.#isHidden));
   }
 
   // A state that two hold

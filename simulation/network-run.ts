@@ -114,7 +114,9 @@ export class NetworkRun {
       running: new Map(),
     };
     const isWhole = () => wire.isWhole && world.hosts.every(({ paused, slowness }) => !paused && slowness === 1);
-    this.#crews = new CrewWatch(world, records, this.#site.keptDisks, this.#violations, isWhole, this.#site.disks);
+    const { keptDisks, disks } = this.#site;
+    const isHidden = (host: string) => fabric.hidden.has(host);
+    this.#crews = new CrewWatch(world, records, keptDisks, this.#violations, isWhole, disks, isHidden);
     if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
     if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
     this.#witness = new Witness(this.#site, settings, expected, this.#violations, this.#crews);
