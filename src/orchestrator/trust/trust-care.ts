@@ -204,6 +204,7 @@ export class TrustCare {
     const { mirror } = this.#context;
     const session = mirror.get(key.session(id));
     if (session === undefined || !isChecked(session) || !isLive(session)) return;
+    this.#waits.look();
     for (const interval of intervalsOf(this.#context, id)) {
       if (interval.repair !== undefined) {
         return this.#goBack(session, interval, interval.repair);

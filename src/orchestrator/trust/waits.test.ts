@@ -32,3 +32,13 @@ it("does not count that it slept for an hour between two looks", () => {
   pass(3_600_000);
   assert.ok(waits.ms("a") < 10_000);
 });
+
+it("counts for something that nobody asked about for a while as long as it looked at anything", () => {
+  const { waits, pass } = scene();
+  waits.ms("a");
+  for (let second = 0; second < 600; second++) {
+    pass(1_000);
+    waits.look();
+  }
+  assert.equal(waits.ms("a"), 600_000);
+});

@@ -4,39 +4,50 @@
 
 import type { Clock } from "../../core/world.ts";
 
-/** More than this between two looks is the looker's own absence. */
+/** More than this between two looks, at whatever, is the looker's own absence. */
 const gapMsMost = 5_000;
-/** Nobody waits any more for what nobody has looked at for so long. */
-const rememberedMs = 600_000;
+/** Nobody waits any more for what nobody has asked about for so long. */
+const rememberedMs = 3_600_000;
 const rememberedLeast = 256;
 
 interface Wait {
-  readonly ms: number;
-  readonly lookedMs: number;
+  readonly sinceMs: number;
+  readonly askedMs: number;
 }
 
 export class Waits {
   readonly #clock: Pick<Clock, "monotonicMs">;
+  /** Both in time that it was here. */
   readonly #waits = new Map<string, Wait>();
+  #hereMs = 0;
+  #lookedMs: number | undefined;
   #tidyAt = rememberedLeast;
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
+  /** It is here. */
+  look(): number {
+    const nowMs = this.#clock.monotonicMs();
+    this.#hereMs += Math.min(nowMs - (this.#lookedMs ?? nowMs), gapMsMost);
+    this.#lookedMs = nowMs;
+    return this.#hereMs;
+  }
+
   /** Since this was first asked, or since it began again. */
   ms(name: string): number {
-    const lookedMs = this.#clock.monotonicMs();
-    const known = this.#waits.get(name);
-    const ms = known === undefined ? 0 : known.ms + Math.min(lookedMs - known.lookedMs, gapMsMost);
-    this.#waits.set(name, { ms, lookedMs });
-    if (this.#waits.size > this.#tidyAt) this.#tidy(lookedMs);
-    return ms;
+    const askedMs = this.look();
+    const { sinceMs } = this.#waits.get(name) ?? { sinceMs: askedMs };
+    this.#waits.set(name, { sinceMs, askedMs });
+    if (this.#waits.size > this.#tidyAt) this.#tidy(askedMs);
+    return askedMs - sinceMs;
   }
 
   /** Something has come. */
   beginAgain(name: string): void {
-    this.#waits.set(name, { ms: 0, lookedMs: this.#clock.monotonicMs() });
+    const nowMs = this.look();
+    this.#waits.set(name, { sinceMs: nowMs, askedMs: nowMs });
   }
 
   /** Nobody waits for it any more. */
@@ -44,8 +55,8 @@ export class Waits {
     this.#waits.delete(name);
   }
 
-  #tidy(nowMs: number): void {
-    for (const [name, { lookedMs }] of this.#waits) if (nowMs - lookedMs > rememberedMs) this.#waits.delete(name);
+  #tidy(hereMs: number): void {
+    for (const [name, { askedMs }] of this.#waits) if (hereMs - askedMs > rememberedMs) this.#waits.delete(name);
     this.#tidyAt = 2 * this.#waits.size + rememberedLeast;
   }
 }
