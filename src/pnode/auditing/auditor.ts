@@ -81,7 +81,9 @@ export function auditsOf(assignments: readonly ProtoAssignment[]): AuditAssignme
 export class Auditor {
   readonly #options: AuditorOptions;
   readonly #waiting = new Map<string, AuditAssignment>();
-  /** What was answered, until it is not asked for any more. */
+  /** What is asked for now. */
+  #wanted: ReadonlySet<string> = new Set();
+  /** What of that was answered. */
   readonly #done = new Set<string>();
   #current: { readonly key: string; readonly ending: AbortController } | undefined;
   /** Of VNodes that were repeated with another. */
@@ -95,6 +97,7 @@ export class Auditor {
   /** The list is whole. */
   reconcile(assignments: readonly AuditAssignment[]): void {
     const wanted = new Map(assignments.map((one) => [keyOf(one), one]));
+    this.#wanted = new Set(wanted.keys());
     for (const key of this.#done) if (!wanted.has(key)) this.#done.delete(key);
     for (const key of this.#waiting.keys()) if (!wanted.has(key)) this.#waiting.delete(key);
     if (this.#current !== undefined && !wanted.has(this.#current.key)) this.#current.ending.abort();
@@ -113,7 +116,9 @@ export class Auditor {
     this.#options.tasks.run(`audit of VNode ${audit.vnode}`, async () => {
       try {
         await untilEither([ending.signal, this.#options.signal], (signal) => this.#audit(audit, signal));
-        this.#done.add(key);
+        // It may have been known before the reply to the answer came, or not wanted for a moment: whoever asks for it again wants another answer.
+        if (!ending.signal.aborted) this.#done.add(key);
+        else if (this.#wanted.has(key)) this.#waiting.set(key, audit);
       } finally {
         this.#current = undefined;
         this.#start();
