@@ -31,6 +31,16 @@ for (const { seed, scenario, what } of [
     what: "whoever is shut out of a class has no part left, though the orchestrator died that was about to doubt it",
   },
   {
+    seed: 1961,
+    scenario: "residual",
+    what: "who could not repeat something is asked again, though it heard that its answer is known before the reply to it came",
+  },
+  {
+    seed: 2019,
+    scenario: "tie",
+    what: "an interval that all trusted machines have owned, one after the other, is repeated by one of them",
+  },
+  {
     seed: 210186,
     scenario: "branch",
     what: "a VNode without an owner gets the room that is kept for checks, although as many further copies have none then",

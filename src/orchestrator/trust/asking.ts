@@ -54,7 +54,10 @@ export function isUnderWay({ result, gaveUp }: AuditTask): boolean {
 }
 
 /** Whoever has stated, repeated or been asked; one that could not may be asked again after a while. */
-export function involvedIn({ stated, tasks }: AuditRecord, waitedMs: AuditFacts["waitedMs"]): Set<PNodeId> {
+export function involvedIn(
+  { stated, tasks }: Pick<AuditRecord, "stated" | "tasks">,
+  waitedMs: AuditFacts["waitedMs"],
+): Set<PNodeId> {
   const asked = tasks.filter(({ gaveUp, sinceWallMs }) => gaveUp === undefined || waitedMs(sinceWallMs) < askAgainMs);
   return new Set([...stated.map(({ pnode }) => pnode), ...asked.map(({ pnode }) => pnode)]);
 }
@@ -68,6 +71,13 @@ export function nextOf(audit: AuditRecord, facts: AuditFacts, trustedOnly: boole
   const askedWallMs = ({ pnode }: Candidate) => asked.get(pnode) ?? Number.NEGATIVE_INFINITY;
   const [next, ...others] = facts.candidates(involvedIn(audit, facts.waitedMs), trustedOnly);
   return others.reduce((best, one) => (best && askedWallMs(one) < askedWallMs(best) ? one : best), next);
+}
+
+/** Of several owners, one after the other, who are all that there are: one that is trusted repeats what the others have computed as well. */
+export function ownerLeft({ stated, tasks }: AuditRecord, facts: AuditFacts): Candidate | undefined {
+  const owners = new Set(stated.filter(({ apart }) => !apart).map(({ pnode }) => pnode));
+  const asked = involvedIn({ stated: [], tasks }, facts.waitedMs);
+  return owners.size < 2 ? undefined : facts.candidates(asked, true).find(({ pnode }) => owners.has(pnode));
 }
 
 /** Somebody who may repeat it and was never asked to, those who are trusted first. */

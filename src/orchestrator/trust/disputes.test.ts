@@ -258,6 +258,22 @@ describe("an audit", () => {
     assert.equal(atOdds.audit.outcome, undefined, "these wait for a third");
   });
 
+  it("by owners who are all that there are is repeated by one of them that is trusted, if they come to the same", () => {
+    const by = (owners: readonly string[], words: readonly string[] = []) => {
+      const scene = new Scene(
+        owners.map((owner, at) => stated(owner, words[at] ?? "right")),
+        owners,
+      );
+      scene.assurance = "proven";
+      scene.run(() => "right");
+      return scene;
+    };
+    assert.equal(by(["t1", "t2"]).audit.outcome?.by, "trusted");
+    assert.equal(by(["t1"]).audit.outcome, undefined, "nobody checks itself alone");
+    assert.equal(by(["x", "y"]).audit.outcome, undefined, "nobody here is trusted");
+    assert.equal(by(["t1", "t2"], ["right", "wrong"]).audit.outcome, undefined, "one of these errs");
+  });
+
   it("between owners who contradict each other never believes the first", () => {
     const scene = new Scene([stated("liar", "wrong"), stated("honest", "right")], ["x", "y"]);
     scene.run(({ pnode: name }) => (name === "liar" ? "wrong" : "right"));

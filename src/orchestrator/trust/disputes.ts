@@ -5,7 +5,7 @@
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import { resultOf } from "../../trust/statement.ts";
 import type { Accused, AuditOutcome, AuditRecord, AuditTask, Stated } from "../records/checking.ts";
-import { type AuditFacts, isAway, isUnderWay, nextOf, unaskedOf, withTask } from "./asking.ts";
+import { type AuditFacts, isAway, isUnderWay, nextOf, ownerLeft, unaskedOf, withTask } from "./asking.ts";
 import { judging } from "./reasons.ts";
 import { areAtOdds } from "./seams.ts";
 import type { Missing } from "./silence.ts";
@@ -65,10 +65,10 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   const isUndecided = done.length > 0 && right === undefined;
   const underWay = audit.tasks.filter(isUnderWay).length;
   if (isUndecided ? underWay > 0 : underWay + agreeing >= wanted && underWay > 0) return audit;
-  const next = nextOf(audit, facts, assurance === "proven");
+  const own = audit.stated.filter(({ apart }) => !apart);
+  const next = nextOf(audit, facts, assurance === "proven") ?? (areAtOdds(own) ? undefined : ownerLeft(audit, facts));
   if (next !== undefined) return withTask(audit, { ...next, role: "audit", sinceWallMs: nowWallMs });
   // Two that contradict each other wait for a third, however long that takes; several owners who all come to the same do not.
-  const own = audit.stated.filter(({ apart }) => !apart);
   if (done.length > 0 || areAtOdds(own) || assurance !== "sampled") return audit;
   if (waitedMs(openedWallMs) < nobodyMs) return audit;
   return unchecked(audit, facts, "no machine of another owner could repeat it");
