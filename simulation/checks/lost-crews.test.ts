@@ -19,5 +19,6 @@ it("a session is lost only where all who may go on with it have lost their disks
   assert.ok(!lost({ a: disk(2n, ["c"]), c: disk(2n, ["c"]) }), "it has its disk");
   assert.ok(!lost({ a: disk(2n, ["b", "c"]), b: new Map(), c: new Map() }), "the other one can be called");
   assert.ok(!lost({ a: disk(2n, ["a", "c"]), c: new Map() }), "another one may host");
+  assert.ok(!lost({ a: new Map(), c: new Map() }), "processes remember what no disk does");
   assert.ok(lost({ a: disk(2n, ["c"]), b: disk(1n, ["b"]), c: new Map() }), "the newest charter counts");
 });

@@ -17,7 +17,8 @@ export function isLostToAll(session: string, disks: Disks, isHidden: (pnode: str
     undefined,
   );
   const hosts = newest?.crew.filter(({ hosts }) => hosts) ?? [];
-  return hosts.every(({ pnode }) => isHidden(pnode) && disks.get(pnode)?.has(name) !== true);
+  const isGone = ({ pnode }: { readonly pnode: string }) => isHidden(pnode) && disks.get(pnode)?.has(name) !== true;
+  return hosts.length > 0 && hosts.every(isGone);
 }
 
 function charterIn(kept: Uint8Array): Charter {
