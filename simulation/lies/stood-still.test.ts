@@ -41,6 +41,11 @@ for (const { seed, scenario, what } of [
     what: "an interval that all trusted machines have owned, one after the other, is repeated by one of them",
   },
   {
+    seed: 2593,
+    scenario: "residual",
+    what: "between a trusted owner and a stranger its own repetition decides where nobody else has room",
+  },
+  {
     seed: 210186,
     scenario: "branch",
     what: "a VNode without an owner gets the room that is kept for checks, although as many further copies have none then",

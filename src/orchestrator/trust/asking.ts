@@ -73,11 +73,16 @@ export function nextOf(audit: AuditRecord, facts: AuditFacts, trustedOnly: boole
   return others.reduce((best, one) => (best && askedWallMs(one) < askedWallMs(best) ? one : best), next);
 }
 
-/** Of several owners, one after the other, who are all that there are: one that is trusted repeats what the others have computed as well. */
+/**
+ * Where nobody else is left an owner that is trusted repeats it: of several, one after the other, what the others have computed as well; and what a stranger
+ * contradicts, unless another trusted machine was asked for.
+ */
 export function ownerLeft({ stated, tasks }: AuditRecord, facts: AuditFacts): Candidate | undefined {
   const owners = new Set(stated.filter(({ apart }) => !apart).map(({ pnode }) => pnode));
+  const isContradicted = tasks.some(({ role, result }) => role === "audit" && result !== undefined);
+  if (owners.size < 2 && (facts.assurance === "proven" || !isContradicted)) return undefined;
   const asked = involvedIn({ stated: [], tasks }, facts.waitedMs);
-  return owners.size < 2 ? undefined : facts.candidates(asked, true).find(({ pnode }) => owners.has(pnode));
+  return facts.candidates(asked, true).find(({ pnode }) => owners.has(pnode));
 }
 
 /** Somebody who may repeat it and was never asked to, those who are trusted first. */

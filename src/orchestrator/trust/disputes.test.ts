@@ -274,6 +274,20 @@ describe("an audit", () => {
     assert.equal(by(["t1", "t2"], ["right", "wrong"]).audit.outcome, undefined, "one of these errs");
   });
 
+  it("between a trusted owner and a stranger, where nobody else is left, is repeated by that owner; not where another trusted machine was asked for", () => {
+    const left = (owner: string, assurance: "checked" | "proven") => {
+      const scene = new Scene([stated(owner, "right")], [owner, "x"]);
+      scene.assurance = assurance;
+      scene.run(({ pnode: name }) => ((name as string) === "x" ? "wrong" : "right"), 0.9);
+      return scene;
+    };
+    const trusted = left("t", "checked");
+    assert.equal(trusted.audit.outcome?.kind, "right");
+    assert.deepEqual(Object.keys(trusted.verdicts), ["x"]);
+    assert.equal(left("y", "checked").audit.outcome, undefined, "one word against another");
+    assert.equal(left("t", "proven").audit.outcome, undefined);
+  });
+
   it("between owners who contradict each other never believes the first", () => {
     const scene = new Scene([stated("liar", "wrong"), stated("honest", "right")], ["x", "y"]);
     scene.run(({ pnode: name }) => (name === "liar" ? "wrong" : "right"));
