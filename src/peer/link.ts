@@ -10,15 +10,14 @@ import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
 import {
   AskOutcome,
-  type AskSchema,
   type ExchangeRequestSchema,
   type ExchangeResponse,
   ExchangeService,
-  type LostPassSchema,
   Verdict,
 } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { type Channel, chunkBytesMax, type Network, protocolMajor } from "../protocol/network.ts";
 import { withoutKey } from "../protocol/routes/address.ts";
+import { type Ask, type AskAnswer, giveUp, type Job, Jobs, type Note, once } from "./jobs.ts";
 import { Meter } from "./meter.ts";
 import type { Opened, Outcome, Parcel } from "./parcel.ts";
 import { type LifeSigns, PeerWatch } from "./peer-watch.ts";
@@ -28,15 +27,6 @@ import { toDataType } from "./travel-types.ts";
 type Request = MessageInitShape<typeof ExchangeRequestSchema>;
 type Event = NonNullable<Request["event"]>;
 type Answering = Channel<Request, ExchangeResponse>;
-
-export type Ask = Omit<MessageInitShape<typeof AskSchema>, "id" | "$typeName">;
-export type AskAnswer = "coming" | "gone" | "moved" | "broken";
-export type Note = MessageInitShape<typeof LostPassSchema>;
-
-type Job =
-  | { readonly kind: "parcel"; readonly parcel: Parcel; readonly done: (outcome: Outcome, why: string) => void }
-  | { readonly kind: "ask"; readonly ask: Ask; readonly done: (answer: AskAnswer) => void }
-  | { readonly kind: "note"; readonly note: Note };
 
 export interface LinkTimings {
   readonly retryMinMs: number;
@@ -56,17 +46,13 @@ export interface LinkOptions {
   readonly signal: AbortSignal;
 }
 
-/** What waits beyond this is given up; whoever misses it asks. */
-const jobsMax = 4_096;
-
 export class Link {
   readonly #options: LinkOptions;
   readonly #backoff: Backoff;
   readonly #meter = new Meter();
   readonly #peer: SilentPeer;
   readonly #watch: PeerWatch;
-  #urgent: Job[] = [];
-  #usual: Job[] = [];
+  readonly #jobs = new Jobs();
   readonly #unanswered = new Map<bigint, Exclude<Job, { kind: "note" }>>();
   /** Of parcels on their way: their bytes must not change before the receipt is here. */
   readonly #lent = new Map<bigint, Opened>();
@@ -168,9 +154,8 @@ export class Link {
       giveUp(job);
       return;
     }
-    (urgent ? this.#urgent : this.#usual).push(job);
     this.#peer.called();
-    if (this.#usual.length + this.#urgent.length > jobsMax) giveUp((this.#usual.pop() ?? this.#urgent.pop()) as Job);
+    this.#jobs.add(job, urgent);
     this.#begin();
   }
 
@@ -187,7 +172,7 @@ export class Link {
     this.#peer.waiting = true;
     try {
       while (this.#pump === pump) {
-        const job = this.#next();
+        const job = this.#jobs.next();
         if (job === undefined) return;
         this.#present = job;
         await this.#attempt(job);
@@ -205,10 +190,6 @@ export class Link {
 
   #moved(): void {
     this.#movedMs = this.#nowMs();
-  }
-
-  #next(): Job | undefined {
-    return this.#urgent.shift() ?? this.#usual.shift();
   }
 
   async #attempt(job: Job): Promise<void> {
@@ -278,7 +259,8 @@ export class Link {
       if (!this.#unanswered.has(id)) return;
       const data = bytes.subarray(at, at + chunkBytesMax);
       await this.#take(data.byteLength);
-      for (let job = this.#urgent.shift(); job !== undefined; job = this.#urgent.shift()) await this.#attempt(job);
+      for (let job = this.#jobs.nextUrgent(); job !== undefined; job = this.#jobs.nextUrgent())
+        await this.#attempt(job);
       await channel.send({ event: { case: "chunk", value: { id, data } } });
       this.#moved();
     }
@@ -377,10 +359,8 @@ export class Link {
     this.#meter.broke();
     this.#streams++;
     channel?.close();
-    const jobs = [...this.#unanswered.values(), ...this.#urgent, ...this.#usual];
+    const jobs = [...this.#unanswered.values(), ...this.#jobs.takeAll()];
     for (const id of [...this.#unanswered.keys()]) this.#forget(id);
-    this.#urgent = [];
-    this.#usual = [];
     for (const job of jobs) giveUp(job);
   }
 }
@@ -398,18 +378,3 @@ const answers: Readonly<Record<number, AskAnswer>> = {
   [AskOutcome.GONE]: "gone",
   [AskOutcome.MOVED]: "moved",
 };
-
-function giveUp(job: Job): void {
-  if (job.kind === "ask") job.done("broken");
-  if (job.kind === "parcel") job.done("broken", "");
-}
-
-/** What breaks while it is written is noticed by the writer and by the reader. */
-function once<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
-  let called = false;
-  return (...args) => {
-    if (called) return;
-    called = true;
-    callback(...args);
-  };
-}

@@ -5,7 +5,7 @@ import type { ContentHash } from "../../core/hash.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Log } from "../../core/world.ts";
-import type { AskAnswer } from "../../peer/link.ts";
+import type { AskAnswer } from "../../peer/jobs.ts";
 import type { Links } from "../../peer/links.ts";
 import type { Parcel, SenderProof } from "../../peer/parcel.ts";
 import { deliveryContent } from "../../trust/delivery.ts";
